@@ -1,0 +1,78 @@
+"""Commands: what is asked of the ledger, in the imperative, one class each."""
+
+from domain.commands.node import (
+    CancelMaintenance,
+    CordonNode,
+    DrainNode,
+    JoinNode,
+    PlanMaintenance,
+    ReportAcceptance,
+    ReportHealth,
+    RetireNode,
+    UncordonNode,
+)
+from domain.commands.pool import ChangePolicy, ClosePool, Freeze, OpenPool, Preempt, Thaw
+from domain.commands.report import (
+    ConfirmClock,
+    ProposePlan,
+    ReportActivity,
+    ReportApplied,
+    ReportFreed,
+)
+from domain.commands.reservation import (
+    CancelReservation,
+    ConfirmHold,
+    ExtendReservation,
+    GiveBack,
+    RequestReservation,
+    ShrinkReservation,
+)
+from domain.commands.tenant import (
+    AmendQuota,
+    CloseTenant,
+    ConsentOverflow,
+    GrantQuota,
+    RegisterTenant,
+    TagTenant,
+)
+
+Command = (
+    OpenPool
+    | ChangePolicy
+    | ClosePool
+    | Freeze
+    | Thaw
+    | Preempt
+    | JoinNode
+    | ReportAcceptance
+    | CordonNode
+    | UncordonNode
+    | DrainNode
+    | PlanMaintenance
+    | CancelMaintenance
+    | ReportHealth
+    | RetireNode
+    | RegisterTenant
+    | TagTenant
+    | CloseTenant
+    | GrantQuota
+    | AmendQuota
+    | ConsentOverflow
+    | RequestReservation
+    | ConfirmHold
+    | ExtendReservation
+    | ShrinkReservation
+    | GiveBack
+    | CancelReservation
+    | ReportApplied
+    | ReportFreed
+    | ReportActivity
+    | ProposePlan
+    | ConfirmClock
+)
+
+COMMANDS: dict[str, type[Command]] = {command.__name__: command for command in Command.__args__}
+"""Every command, by the name that its schema bears."""
+
+REPORTS = (ReportApplied, ReportFreed, ReportActivity)
+"""Commands that take no claim: they deduplicate by source, session and number."""

@@ -1,0 +1,66 @@
+"""Commands on reservations."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from domain.ids import PoolId, ReservationId, TenantId
+from domain.sizes import ReservationClass, Shape, Size
+from domain.timespan import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReservation:
+    """Book units over a window: held for `hold_seconds` when given, binding at once when not."""
+
+    tenant_id: TenantId
+    pool_id: PoolId
+    size: Size
+    start: Instant
+    end: Instant
+    klass: ReservationClass = ReservationClass.GUARANTEED
+    shape: Shape = Shape()
+    hold_seconds: int | None = None
+    overflow: bool = False
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmHold:
+    """Make a hold binding."""
+
+    reservation_id: ReservationId
+    expected_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendReservation:
+    """Let a reservation end later, on the units that it has."""
+
+    reservation_id: ReservationId
+    end: Instant
+    expected_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShrinkReservation:
+    """Let a reservation ask for less from now on: `keep` of it stays."""
+
+    reservation_id: ReservationId
+    keep: Size
+    expected_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GiveBack:
+    """Let go of a running reservation before its end."""
+
+    reservation_id: ReservationId
+    expected_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CancelReservation:
+    """Call a reservation off before it starts."""
+
+    reservation_id: ReservationId
+    expected_version: int | None = None

@@ -1,0 +1,47 @@
+"""The rules of one pool. Every limit has a name and a default."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+DAY_SECONDS = 86_400
+
+
+class Grade(StrEnum):
+    """How finely a pool's connector can hold what is sold."""
+
+    DEVICE = "device"
+    COUNT = "count"
+    NODE = "node"
+
+
+class Act(StrEnum):
+    """The kinds of act that a brake can stop."""
+
+    APPLY = "apply"
+    PREEMPT = "preempt"
+    REPAIR = "repair"
+    PLAN = "plan"
+    BOOKINGS = "bookings"
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPolicy:
+    """How a pool books, preempts, waits and repairs. Durations are whole seconds."""
+
+    connector: str = "simulated"
+    grade: Grade = Grade.DEVICE
+    time_step_seconds: int = 1
+    horizon_seconds: int = 366 * DAY_SECONDS
+    window_seconds_max: int = 366 * DAY_SECONDS
+    hold_seconds_max: int = DAY_SECONDS
+    gap_seconds: int = 0
+    grace_seconds: int = 0
+    ack_grace_seconds: int = 300
+    suspicion_grace_seconds: int = 120
+    preemption: bool = True
+    borrowing: bool = True
+    shares: bool = True
+    acceptance: bool = False
+    disruption_ratio_max: int = 4
+    """Most milli-GPU moved for each milli-GPU asked."""
+    required_tags: tuple[str, ...] = ()
