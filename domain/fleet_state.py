@@ -1,0 +1,95 @@
+"""Pools, nodes, tenants and maintenances as the ledger knows them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from domain.consent import OverflowMode
+from domain.ids import MaintenanceId, NodeId, PoolId, ReservationId, TenantId
+from domain.lanes import Lanes
+from domain.policy import PoolPolicy
+from domain.states import NodeState
+from domain.timespan import Instant, Timespan
+from domain.units import MILLI_PER_GPU, Piece
+
+
+@dataclass(slots=True)
+class Pool:
+    """A partition of the fleet. `number` is its place in the order in which pools opened."""
+
+    id: PoolId
+    number: int
+    site: str
+    policy: PoolPolicy
+    is_open: bool = True
+    frozen: frozenset[str] = frozenset()
+    nodes: dict[NodeId, None] = field(default_factory=dict)
+    models: dict[str, int] = field(default_factory=dict)
+    """How many nodes of each model are in the pool."""
+    node_gpus: int = 0
+    """GPUs of its largest node: what "a whole node" means here."""
+    upcoming: dict[ReservationId, None] = field(default_factory=dict)
+    """Binding reservations that have not started: those that a plan may move."""
+    queued: dict[ReservationId, None] = field(default_factory=dict)
+    short: dict[ReservationId, None] = field(default_factory=dict)
+    """Reservations that wait for units that they lost."""
+
+
+@dataclass(slots=True)
+class Node:
+    """A machine. `index` is its place in the order in which nodes joined the shard."""
+
+    id: NodeId
+    index: int
+    pool_id: PoolId
+    base_milli: int
+    model: str
+    gpus: int
+    levels: tuple[tuple[str, str], ...]
+    labels: Mapping[str, str]
+    state: NodeState
+    lanes: Lanes = field(default_factory=Lanes)
+    boot_id: str = ""
+    state_before: NodeState | None = None
+    """Where a suspected node comes back to."""
+    grace_until: Instant | None = None
+    failed_slots: frozenset[int] = frozenset()
+    holders: dict[ReservationId, int] = field(default_factory=dict)
+    """How many holdings each reservation has here."""
+    intent_version: int = 0
+
+    @property
+    def piece(self) -> Piece:
+        """All of it."""
+        return Piece(self.id, 0, self.gpus * MILLI_PER_GPU)
+
+    def group(self, level: str) -> str | None:
+        """Its group in a level, if it has that level."""
+        return next((group for name, group in self.levels if name == level), None)
+
+
+@dataclass(slots=True)
+class Tenant:
+    """A team, possibly inside a parent."""
+
+    id: TenantId
+    parent_id: TenantId | None
+    tags: Mapping[str, str]
+    is_open: bool = True
+    consents: dict[PoolId, tuple[OverflowMode, int]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Maintenance:
+    """A span over which a node is out."""
+
+    id: MaintenanceId
+    pool_id: PoolId
+    node_id: NodeId
+    start: Instant
+    end: Instant
+    started: bool = False
+
+    @property
+    def span(self) -> Timespan:
+        """Its time."""
+        return Timespan(self.start, self.end)
