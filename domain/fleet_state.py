@@ -7,6 +7,7 @@ from domain.consent import OverflowMode
 from domain.ids import MaintenanceId, NodeId, PoolId, ReservationId, TenantId
 from domain.lanes import Lanes
 from domain.policy import PoolPolicy
+from domain.reservation import Holding
 from domain.states import NodeState
 from domain.timespan import Instant, Timespan
 from domain.units import MILLI_PER_GPU, Piece
@@ -87,7 +88,18 @@ class Maintenance:
     node_id: NodeId
     start: Instant
     end: Instant
+    holdings: tuple[Holding, ...] = ()
     started: bool = False
+
+    @property
+    def holder_id(self) -> ReservationId:
+        """Its id among all holders of units."""
+        return ReservationId(self.id)
+
+    @property
+    def owner(self) -> TenantId | None:
+        """Nobody: a maintenance is no tenant's."""
+        return None
 
     @property
     def span(self) -> Timespan:

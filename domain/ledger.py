@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from domain.changes import CellFreed, CellTaken, Change
 from domain.facts.hardware import ReportStamp
@@ -20,6 +21,20 @@ SHARD_MILLI = 1 << 40
 
 OVER_KEPT_SECONDS = 30 * 86_400
 """How long a reservation that is over stays in memory, to be told apart from an unknown one."""
+
+
+class Holder(Protocol):
+    """Whoever holds units: a reservation, or a maintenance, which is no tenant's."""
+
+    @property
+    def holder_id(self) -> ReservationId:
+        """Its id among all holders."""
+        ...
+
+    @property
+    def owner(self) -> TenantId | None:
+        """The tenant whose units they are."""
+        ...
 
 
 @dataclass(slots=True)
@@ -46,6 +61,9 @@ class Ledger:
     versions: dict[str, int] = field(default_factory=dict)
     """The last version of each stream that can still grow."""
     over: deque[tuple[Instant, ReservationId]] = field(default_factory=deque)
+    """Reservations that are over, in the order in which they ended, until they are forgotten."""
+    clearing: deque[tuple[Instant, ReservationId]] = field(default_factory=deque)
+    """Those of them whose units still have a gap to run out."""
     base_milli: int = 0
     """The base offset of the node that joins next."""
     timers: Timers = field(default_factory=Timers)
@@ -75,12 +93,12 @@ class Ledger:
         session, number = self.reports.get(stamp.source, ("", -1))
         return session == stamp.session and stamp.number <= number
 
-    def hold(self, reservation: Reservation, holdings: Iterable[Holding]) -> None:
-        """Give units to a reservation; the truth, the index and the cells follow."""
+    def hold(self, holder: Holder, holdings: Iterable[Holding]) -> None:
+        """Give units to a holder; the truth, the index and the cells follow."""
         for holding in holdings:
             node = self.nodes[holding.piece.node_id]
-            self._lane_add(node, holding, reservation)
-            self.undo.add(self._lane_remove, node, holding, reservation)
+            self._lane_add(node, holding, holder)
+            self.undo.add(self._lane_remove, node, holding, holder)
             self.changes.append(
                 CellTaken(
                     node.index,
@@ -88,19 +106,19 @@ class Ledger:
                     holding.piece,
                     holding.start,
                     holding.clear,
-                    reservation.tenant_id,
-                    reservation.id,
+                    holder.owner,
+                    holder.holder_id,
                 )
             )
 
     def release(
-        self, reservation: Reservation, holdings: Iterable[Holding], *, is_past: bool = False
+        self, holder: Holder, holdings: Iterable[Holding], *, is_past: bool = False
     ) -> None:
-        """Take units from a reservation: what is past leaves memory but not the record."""
+        """Take units from a holder: what is past leaves memory but not the record."""
         for holding in holdings:
             node = self.nodes[holding.piece.node_id]
-            self._lane_remove(node, holding, reservation)
-            self.undo.add(self._lane_add, node, holding, reservation)
+            self._lane_remove(node, holding, holder)
+            self.undo.add(self._lane_add, node, holding, holder)
             self.changes.append(
                 CellFreed(
                     node.index,
@@ -108,22 +126,22 @@ class Ledger:
                     holding.piece,
                     holding.start,
                     holding.clear,
-                    reservation.tenant_id,
-                    reservation.id,
+                    holder.owner,
+                    holder.holder_id,
                     is_past,
                 )
             )
 
     @staticmethod
-    def _lane_add(node: Node, holding: Holding, reservation: Reservation) -> None:
-        node.lanes.add(holding.piece, holding.start, holding.clear, reservation.id)
-        node.holders[reservation.id] = node.holders.get(reservation.id, 0) + 1
+    def _lane_add(node: Node, holding: Holding, holder: Holder) -> None:
+        node.lanes.add(holding.piece, holding.start, holding.clear, holder.holder_id)
+        node.holders[holder.holder_id] = node.holders.get(holder.holder_id, 0) + 1
 
     @staticmethod
-    def _lane_remove(node: Node, holding: Holding, reservation: Reservation) -> None:
-        node.lanes.remove(holding.piece, holding.start, holding.clear, reservation.id)
-        left = node.holders[reservation.id] - 1
+    def _lane_remove(node: Node, holding: Holding, holder: Holder) -> None:
+        node.lanes.remove(holding.piece, holding.start, holding.clear, holder.holder_id)
+        left = node.holders[holder.holder_id] - 1
         if left:
-            node.holders[reservation.id] = left
+            node.holders[holder.holder_id] = left
         else:
-            del node.holders[reservation.id]
+            del node.holders[holder.holder_id]

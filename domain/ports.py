@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from domain.ids import NodeId, TenantId
+from domain.sizes import Parts
 from domain.timespan import Instant, Timespan
 from domain.units import Piece
 
@@ -100,6 +101,21 @@ class Placer(Protocol):
         self, span: Timespan, *, pool: int, models: tuple[str, ...]
     ) -> tuple[Instant, int]:
         """The instant of a span with the fewest GPUs free in a pool, and how many they are."""
+        ...
+
+
+    def earliest(
+        self,
+        parts: Parts,
+        microseconds: int,
+        within: Timespan,
+        *,
+        pool: int,
+        owner: TenantId,
+        models: tuple[str, ...],
+        limit: int,
+    ) -> tuple[Instant, ...]:
+        """The first starts in a span from which a size fits for so long, earliest first."""
         ...
 
 

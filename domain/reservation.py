@@ -49,6 +49,16 @@ class Reservation:
     """The stream version of the last fact that changed what is intended."""
 
     @property
+    def holder_id(self) -> ReservationId:
+        """Its id among all holders of units."""
+        return self.id
+
+    @property
+    def owner(self) -> TenantId | None:
+        """The tenant whose units they are."""
+        return self.tenant_id
+
+    @property
     def span(self) -> Timespan:
         """Its window."""
         return Timespan(self.start, self.end)

@@ -15,13 +15,18 @@ class RequestReservation:
     tenant_id: TenantId
     pool_id: PoolId
     size: Size
-    start: Instant
-    end: Instant
+    start: Instant | None
+    """None means now, the second that has begun."""
+    end: Instant | None = None
+    """Either the end or the duration is given."""
+    duration_seconds: int | None = None
     klass: ReservationClass = ReservationClass.GUARANTEED
     shape: Shape = Shape()
     hold_seconds: int | None = None
     overflow: bool = False
     tags: Mapping[str, str] = field(default_factory=dict)
+    offers_max: int = 3
+    """How many windows that would fit are looked for when there is no capacity."""
 
 
 @dataclass(frozen=True, slots=True)
