@@ -8,7 +8,7 @@ from domain.ids import MaintenanceId, NodeId, PoolId, ReservationId, TenantId
 from domain.lanes import Lanes
 from domain.policy import PoolPolicy
 from domain.reservation import Holding
-from domain.states import NodeState
+from domain.states import BOOKABLE, NodeState
 from domain.timespan import Instant, Timespan
 from domain.units import MILLI_PER_GPU, Piece
 
@@ -24,15 +24,21 @@ class Pool:
     is_open: bool = True
     frozen: frozenset[str] = frozenset()
     nodes: dict[NodeId, None] = field(default_factory=dict)
-    models: dict[str, int] = field(default_factory=dict)
-    """How many nodes of each model are in the pool."""
-    node_gpus: int = 0
-    """GPUs of its largest node: what "a whole node" means here."""
+    kinds: dict[tuple[str, int], int] = field(default_factory=dict)
+    """How many nodes of each model and number of GPUs are in the pool."""
     upcoming: dict[ReservationId, None] = field(default_factory=dict)
     """Binding reservations that have not started: those that a plan may move."""
     queued: dict[ReservationId, None] = field(default_factory=dict)
     short: dict[ReservationId, None] = field(default_factory=dict)
     """Reservations that wait for units that they lost."""
+    borrowed: dict[ReservationId, None] = field(default_factory=dict)
+    """Binding reservations of the borrowed class: those that may have to give way."""
+
+    def node_gpus(self, models: tuple[str, ...]) -> int:
+        """GPUs of the largest node among some models, or all: what "a whole node" means."""
+        return max(
+            (gpus for model, gpus in self.kinds if not models or model in models), default=0
+        )
 
 
 @dataclass(slots=True)
@@ -62,6 +68,11 @@ class Node:
     def piece(self) -> Piece:
         """All of it."""
         return Piece(self.id, 0, self.gpus * MILLI_PER_GPU)
+
+    @property
+    def is_bookable(self) -> bool:
+        """Whether it takes new holders."""
+        return self.state in BOOKABLE
 
     def group(self, level: str) -> str | None:
         """Its group in a level, if it has that level."""

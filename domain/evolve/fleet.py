@@ -59,8 +59,8 @@ def node_joined(ledger: Ledger, fact: node.NodeJoined, at: Instant) -> None:
     ledger.node_order.append(joined)
     ledger.undo.add(ledger.node_order.pop)
     ledger.undo.put(home.nodes, joined.id, None)
-    ledger.undo.put(home.models, joined.model, home.models.get(joined.model, 0) + 1)
-    ledger.undo.set(home, "node_gpus", max(home.node_gpus, joined.gpus))
+    kind = (joined.model, joined.gpus)
+    ledger.undo.put(home.kinds, kind, home.kinds.get(kind, 0) + 1)
     base = max(ledger.base_milli, ledger.shard * SHARD_MILLI)
     ledger.undo.set(ledger, "base_milli", base + GPUS_PER_NODE_MAX * MILLI_PER_GPU)
     ledger.changes.append(NodeAdded(joined.index))
@@ -160,9 +160,10 @@ def node_retired(ledger: Ledger, fact: node.NodeRetired, at: Instant) -> None:
     gone = _move(ledger, fact, NodeState.RETIRED)
     home = ledger.pools[fact.pool_id]
     ledger.undo.drop(home.nodes, gone.id)
-    ledger.undo.put(home.models, gone.model, home.models[gone.model] - 1)
-    largest = max((ledger.nodes[other].gpus for other in home.nodes), default=0)
-    ledger.undo.set(home, "node_gpus", largest)
+    kind = (gone.model, gone.gpus)
+    left = ledger.undo.drop(home.kinds, kind) - 1
+    if left:
+        ledger.undo.put(home.kinds, kind, left)
 
 
 def units_failed(ledger: Ledger, fact: node.UnitsFailed, at: Instant) -> None:

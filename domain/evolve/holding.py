@@ -7,7 +7,8 @@ from domain.ids import PoolId, TenantId
 from domain.ledger import OVER_KEPT_SECONDS, Ledger
 from domain.quota import Account
 from domain.reservation import Holding, Reservation, cut
-from domain.states import OVER, RESERVATION_STEPS, UPCOMING, ReservationState
+from domain.sizes import ReservationClass
+from domain.states import OVER, RESERVATION_STEPS, RUNNING, UPCOMING, ReservationState
 from domain.timespan import Instant, Timespan, seconds
 from domain.units import Piece
 
@@ -97,6 +98,11 @@ def enlist(ledger: Ledger, pool: Pool, reservation: Reservation) -> None:
     wanted = (
         (pool.upcoming, reservation.state in UPCOMING),
         (pool.queued, reservation.state is ReservationState.QUEUED),
+        (
+            pool.borrowed,
+            reservation.klass is ReservationClass.BORROWED
+            and reservation.state in UPCOMING | RUNNING,
+        ),
     )
     for members, belongs in wanted:
         if belongs and reservation.id not in members:

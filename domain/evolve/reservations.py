@@ -120,6 +120,7 @@ def shrunk(ledger: Ledger, fact: facts.ReservationShrunk, at: Instant) -> None:
     count_live(ledger, reservation, -freed)
     take_away(ledger, reservation, fact.pieces, Timespan(fact.at, reservation.end))
     ledger.undo.set(reservation, "milli", fact.milli)
+    ledger.undo.set(reservation, "size", fact.size)
 
 
 def started(ledger: Ledger, fact: facts.ReservationStarted, at: Instant) -> None:

@@ -100,6 +100,7 @@ class ReservationShrunk(OfReservation):
 
     reservation_id: ReservationId
     at: Instant
+    size: Size
     milli: int
     pieces: tuple[Piece, ...]
 

@@ -1,0 +1,333 @@
+"""Asking for a reservation: every rule in the order of its precedence, then concrete units."""
+
+from dataclasses import dataclass, replace
+
+from domain.commands.reservation import RequestReservation
+from domain.consent import OverflowMode
+from domain.decide import checks
+from domain.decide.placing import Ask, find_units
+from domain.decide.preempting import make_way
+from domain.decide.transcript import Transcript
+from domain.facts.reservation import ReservationConfirmed, ReservationHeld, ReservationQueued
+from domain.fleet_state import Pool
+from domain.ids import ReservationId
+from domain.policy import Act
+from domain.quota import Shortfall
+from domain.refusals import Offer, Reason, Refusal, refuse
+from domain.sizes import Parts, ReservationClass, parts_of
+from domain.timespan import FAR_FUTURE, Instant, Timespan, seconds
+from domain.units import MILLI_PER_GPU, Segment
+
+START_PAST_SECONDS_MAX = 60
+"""A start up to this long ago means now: the caller's second is not ours."""
+
+OFFERS_MAX = 20
+OFFERS_WITHIN_SECONDS = 30 * 86_400
+MOVABLE_LOOKED_AT_MAX = 1_000
+UNITS_MAX = 1 << 31
+"""More GPUs than any fleet has: what is asked beyond it is a slip, not an ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A command that passed its checks: what is asked, of whom, when."""
+
+    command: RequestReservation
+    pool: Pool
+    span: Timespan
+    parts: Parts
+    klass: ReservationClass
+
+    @property
+    def ask(self) -> Ask:
+        """The units that are wanted."""
+        return Ask(self.pool, self.command.tenant_id, self.parts, self.command.shape, self.span)
+
+
+def request_reservation(t: Transcript, command: RequestReservation) -> Refusal | None:
+    """Book, hold or queue, or say why not."""
+    checked = _check(t, command)
+    if isinstance(checked, Refusal):
+        return checked
+    request = _within_quota(t, checked)
+    if isinstance(request, Refusal):
+        return request
+    segments = find_units(t, request.ask)
+    if segments is None and request.klass is ReservationClass.GUARANTEED:
+        segments = make_way(t, request.ask, ReservationId(t.new_id("reservation")))
+    if isinstance(segments, Refusal):
+        return segments
+    if segments is not None:
+        _book(t, request, segments)
+        return None
+    if _is_movable(t, request):
+        _queue(t, request)
+        return None
+    return _no_capacity(t, request)
+
+
+def _check(t: Transcript, command: RequestReservation) -> Request | Refusal:
+    """Everything that can be said without looking at anyone's units."""
+    ledger = t.ledger
+    refusal = (
+        checks.known_tenant(ledger, command.tenant_id)
+        or checks.known_pool(ledger, command.pool_id)
+        or _tenant_open(t, command)
+        or checks.not_frozen(ledger, command.pool_id, Act.BOOKINGS)
+        or checks.text_map("tags", command.tags)
+        or checks.text_map("shape/labels", command.shape.labels)
+    )
+    if refusal:
+        return refusal
+    pool = ledger.pools[command.pool_id]
+    span = _window(t, command, pool)
+    if isinstance(span, Refusal):
+        return span
+    refusal = _size(command, pool) or _shape(command, pool) or _tags(t, command, pool)
+    if refusal:
+        return refusal
+    parts = parts_of(command.size, pool.node_gpus(command.shape.models))
+    return Request(command, pool, span, parts, command.klass)
+
+
+def _tenant_open(t: Transcript, command: RequestReservation) -> Refusal | None:
+    if t.ledger.tenants[command.tenant_id].is_open:
+        return None
+    facts = {"kind": "tenant", "id": command.tenant_id, "state": "closed", "verb": "reserve"}
+    return Refusal(Reason.WRONG_STATE, facts)
+
+
+def _window(t: Transcript, command: RequestReservation, pool: Pool) -> Timespan | Refusal:
+    """The window that is meant: a start of none, or of just now, means the present second."""
+    start = t.second if command.start is None else command.start
+    past = seconds(START_PAST_SECONDS_MAX)
+    if (command.end is None) == (command.duration_seconds is None):
+        problem = "give either the end or the duration"
+        return refuse(Reason.WINDOW_INVALID, problem=problem)
+    if command.end is not None:
+        end = command.end
+    else:
+        duration = command.duration_seconds or 0
+        if not 0 < duration <= pool.policy.window_seconds_max:
+            return _too_long(pool, duration)
+        end = Instant(start + seconds(duration))
+    if t.second - past <= start < t.second:
+        start = t.second
+    span = Timespan(start, end)
+    refusal = checks.whole_seconds(span)
+    if refusal:
+        return refusal
+    if start < t.second:
+        return refuse(Reason.WINDOW_INVALID, problem="the window starts in the past")
+    if span.microseconds > seconds(pool.policy.window_seconds_max):
+        return _too_long(pool, span.microseconds // seconds(1))
+    if end > t.second + seconds(pool.policy.horizon_seconds):
+        problem = f"the window ends beyond the horizon of {pool.policy.horizon_seconds} seconds"
+        return refuse(Reason.WINDOW_INVALID, problem=problem)
+    return span
+
+
+def _too_long(pool: Pool, duration: int) -> Refusal:
+    most = pool.policy.window_seconds_max
+    problem = f"a window lasts 1 to {most} seconds, not {duration}"
+    return refuse(Reason.WINDOW_INVALID, problem=problem)
+
+
+def _size(command: RequestReservation, pool: Pool) -> Refusal | None:
+    """Exactly one kind of size, and not a silly one."""
+    size = command.size
+    if min(size.gpus, size.nodes, size.share_milli) < 0:
+        return refuse(Reason.SIZE_INVALID, problem="a size is not negative")
+    if not (size.gpus or size.nodes or size.share_milli):
+        return refuse(Reason.SIZE_INVALID, problem="a size is more than nothing")
+    if size.share_milli and (size.gpus or size.nodes):
+        return refuse(Reason.SIZE_INVALID, problem="a share stands alone, without GPUs or nodes")
+    if size.share_milli >= MILLI_PER_GPU:
+        problem = f"a share is 1 to {MILLI_PER_GPU - 1} thousandths of one GPU"
+        return refuse(Reason.SIZE_INVALID, problem=problem)
+    fleet = sum(gpus * nodes for (_, gpus), nodes in pool.kinds.items())
+    asked = max(size.gpus, size.nodes)
+    if asked > UNITS_MAX or size.gpus > fleet or size.nodes > len(pool.nodes):
+        problem = f"the whole pool has {fleet} GPUs on {len(pool.nodes)} nodes"
+        return refuse(Reason.SIZE_INVALID, problem=problem)
+    return None
+
+
+def _shape(command: RequestReservation, pool: Pool) -> Refusal | None:
+    """The pool has such models and levels, and can hold what is asked."""
+    shape = command.shape
+    models = {model for model, _ in pool.kinds}
+    if shape.models and not models.intersection(shape.models):
+        problem = f"no node of this pool has a model of {', '.join(shape.models)}"
+        return refuse(Reason.SHAPE_IMPOSSIBLE, problem=problem)
+    if command.size.share_milli and not pool.policy.shares:
+        grade = pool.policy.grade.value
+        return refuse(Reason.NOT_ENFORCEABLE, grade=grade, problem="this pool sells no shares")
+    if pool.policy.grade.value == "node" and (command.size.gpus or command.size.share_milli):
+        problem = "this pool's connector holds whole nodes only"
+        return refuse(Reason.NOT_ENFORCEABLE, grade="node", problem=problem)
+    return None
+
+
+def _tags(t: Transcript, command: RequestReservation, pool: Pool) -> Refusal | None:
+    known = t.ledger.tenants[command.tenant_id].tags.keys() | command.tags.keys()
+    for tag in pool.policy.required_tags:
+        if tag not in known:
+            return refuse(Reason.TAG_MISSING, tag=tag)
+    return None
+
+
+def _within_quota(t: Transcript, request: Request) -> Request | Refusal:
+    """The request on the account that can carry it: its class, or overflow by consent."""
+    if request.klass is ReservationClass.OVERFLOW:
+        return _as_overflow(t, request, None)
+    if request.klass is ReservationClass.BORROWED and not request.pool.policy.borrowing:
+        grade = request.pool.policy.grade.value
+        return refuse(Reason.NOT_ENFORCEABLE, grade=grade, problem="this pool lends nothing")
+    short = _shortfall(t, request)
+    if short is None:
+        return request
+    if request.klass is ReservationClass.GUARANTEED:
+        return _as_overflow(t, request, short)
+    return _over_quota(request, short)
+
+
+def _shortfall(t: Transcript, request: Request) -> Shortfall | None:
+    """The first account of the chain, narrowest first, that cannot carry the request."""
+    tenant_id = request.command.tenant_id
+    has_grant = False
+    for account in t.ledger.chain(tenant_id, request.pool.id):
+        if account.grants:
+            has_grant = True
+            short = account.shortfall(request.klass, request.span, request.parts.milli)
+            if short:
+                return short
+    return None if has_grant else Shortfall(tenant_id, 0, 0, request.span.start)
+
+
+def _over_quota(request: Request, short: Shortfall) -> Refusal:
+    return refuse(
+        Reason.QUOTA,
+        tenant_id=short.tenant_id,
+        limit_milli=short.limit_milli,
+        left_milli=short.left_milli,
+        asked_milli=request.parts.milli,
+        at=short.at,
+    )
+
+
+def _as_overflow(t: Transcript, request: Request, short: Shortfall | None) -> Request | Refusal:
+    """Beyond quota, if the tenant agreed to pay for it, up to its cap."""
+    tenant = t.ledger.tenants[request.command.tenant_id]
+    mode, cap = tenant.consents.get(request.pool.id, (OverflowMode.NEVER, 0))
+    asked_for = request.command.overflow or request.klass is ReservationClass.OVERFLOW
+    if mode is OverflowMode.NEVER or (mode is OverflowMode.ASK and not asked_for):
+        return _over_quota(request, short or Shortfall(tenant.id, 0, 0, request.span.start))
+    account = t.ledger.accounts.get((tenant.id, request.pool.id))
+    used = account.overflow.peak(request.span.start, request.span.end)[0] if account else 0
+    if used + request.parts.milli > cap:
+        left = cap - used
+        return refuse(Reason.SPEND_CAP, cap=cap, left=left, asked=request.parts.milli)
+    return replace(request, klass=ReservationClass.OVERFLOW)
+
+
+def _book(t: Transcript, request: Request, segments: tuple[Segment, ...]) -> None:
+    """Write the booking with its units, held or binding."""
+    command = request.command
+    reservation_id = ReservationId(t.new_id("reservation"))
+    asked = (
+        reservation_id,
+        command.tenant_id,
+        command.pool_id,
+        request.klass,
+        command.size,
+        command.shape,
+        request.parts.milli,
+        request.span.start,
+        request.span.end,
+        segments,
+        command.tags,
+    )
+    if command.hold_seconds is None:
+        t.write(ReservationConfirmed(*asked))
+        return
+    until = min(t.second + seconds(command.hold_seconds), request.span.end)
+    t.write(ReservationHeld(*asked, until=Instant(until)))
+
+
+def _is_movable(t: Transcript, request: Request) -> bool:
+    """Whether a plan could make room: something overlaps that has not started and may move."""
+    if Act.PLAN.value in request.pool.frozen or request.command.hold_seconds is not None:
+        return False
+    for seen, reservation_id in enumerate(request.pool.upcoming):
+        other = t.ledger.reservations[reservation_id]
+        if other.start > t.now and other.span.overlaps(request.span):
+            return True
+        if seen > MOVABLE_LOOKED_AT_MAX:
+            return True
+    return False
+
+
+def _queue(t: Transcript, request: Request) -> None:
+    command = request.command
+    t.write(
+        ReservationQueued(
+            ReservationId(t.new_id("reservation")),
+            command.tenant_id,
+            command.pool_id,
+            request.klass,
+            command.size,
+            command.shape,
+            request.parts.milli,
+            request.span.start,
+            request.span.end,
+            command.tags,
+            Reason.CAPACITY.code,
+        )
+    )
+
+
+def _no_capacity(t: Transcript, request: Request) -> Refusal:
+    """The proven no: where it is tightest, and the nearest windows that would fit."""
+    level = request.command.shape.same_level
+    if level:
+        anywhere = replace(request.ask, shape=replace(request.command.shape, same_level=None))
+        if find_units(t, anywhere) is not None:
+            problem = "it fits, but not in one group"
+            refusal = refuse(Reason.TOPOLOGY, level=level, problem=problem)
+            return replace(refusal, offers=_offers(t, request))
+    at, free_gpus = t.placer.tightest(
+        request.span, pool=request.pool.number, models=request.command.shape.models
+    )
+    refusal = refuse(
+        Reason.CAPACITY,
+        asked_milli=request.parts.milli,
+        free_milli=free_gpus * MILLI_PER_GPU,
+        at=at,
+    )
+    return replace(refusal, offers=_offers(t, request))
+
+
+def _offers(t: Transcript, request: Request) -> tuple[Offer, ...]:
+    """The earliest windows that would fit, by units and by quota."""
+    limit = min(request.command.offers_max, OFFERS_MAX)
+    if limit <= 0 or request.command.shape.same_level or request.command.shape.labels:
+        return ()
+    duration = request.span.microseconds
+    gap = seconds(request.pool.policy.gap_seconds)
+    latest = min(FAR_FUTURE, request.span.start + seconds(OFFERS_WITHIN_SECONDS))
+    starts = t.placer.earliest(
+        request.parts,
+        duration + gap,
+        Timespan(request.span.start, Instant(latest)),
+        pool=request.pool.number,
+        owner=request.command.tenant_id,
+        models=request.command.shape.models,
+        limit=limit,
+    )
+    offers = (Offer(start, Instant(start + duration)) for start in starts)
+    return tuple(
+        offer
+        for offer in offers
+        if not _shortfall(t, replace(request, span=Timespan(offer.start, offer.end)))
+    )
