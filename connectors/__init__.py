@@ -1,0 +1,1 @@
+"""Everything that touches the world, one part of it each."""

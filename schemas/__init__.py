@@ -1,0 +1,1 @@
+"""Every contract that outlives a deploy: Avro, SQL, the codec."""

@@ -1,0 +1,1 @@
+"""What would be best: proposals, never facts, and the checker that distrusts them."""
