@@ -57,6 +57,9 @@ RUNNING = frozenset({_R.ACTIVE, _R.DEGRADED, _R.LEAVING})
 UPCOMING = frozenset({_R.CONFIRMED, _R.AT_RISK})
 """Binding, and not started."""
 
+SHORT = frozenset({_R.AT_RISK, _R.DEGRADED})
+"""Units are missing, now or ahead."""
+
 OVER = frozenset(state for state, after in RESERVATION_STEPS.items() if not after)
 """The ends: each reservation reaches one of them, once."""
 

@@ -256,8 +256,16 @@ def _book(t: Transcript, request: Request, segments: tuple[Segment, ...]) -> Non
 
 
 def _is_movable(t: Transcript, request: Request) -> bool:
-    """Whether a plan could make room: something overlaps that has not started and may move."""
-    if Act.PLAN.value in request.pool.frozen or request.command.hold_seconds is not None:
+    """Whether a plan could make room: something overlaps that has not started and may move.
+
+    Moving frees nothing in sum, so where too few GPUs are free at an instant no plan helps.
+    Holds and shares want an answer at once and never wait for a plan.
+    """
+    frozen = Act.PLAN.value in request.pool.frozen
+    if frozen or request.command.hold_seconds is not None or request.parts.share_milli:
+        return False
+    _, free_gpus = t.placer.tightest(request.span, pool=request.pool.number, models=())
+    if free_gpus * MILLI_PER_GPU < request.parts.milli:
         return False
     for seen, reservation_id in enumerate(request.pool.upcoming):
         other = t.ledger.reservations[reservation_id]

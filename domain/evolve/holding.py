@@ -8,7 +8,7 @@ from domain.ledger import OVER_KEPT_SECONDS, Ledger
 from domain.quota import Account
 from domain.reservation import Holding, Reservation, cut
 from domain.sizes import ReservationClass
-from domain.states import OVER, RESERVATION_STEPS, RUNNING, UPCOMING, ReservationState
+from domain.states import RESERVATION_STEPS, RUNNING, SHORT, UPCOMING, ReservationState
 from domain.timespan import Instant, Timespan, seconds
 from domain.units import Piece
 
@@ -103,14 +103,13 @@ def enlist(ledger: Ledger, pool: Pool, reservation: Reservation) -> None:
             reservation.klass is ReservationClass.BORROWED
             and reservation.state in UPCOMING | RUNNING,
         ),
+        (pool.short, reservation.state in SHORT),
     )
     for members, belongs in wanted:
         if belongs and reservation.id not in members:
             ledger.undo.put(members, reservation.id, None)
         elif not belongs and reservation.id in members:
             ledger.undo.drop(members, reservation.id)
-    if reservation.state in OVER and reservation.id in pool.short:
-        ledger.undo.drop(pool.short, reservation.id)
 
 
 def finish(ledger: Ledger, reservation: Reservation, at: Instant) -> None:

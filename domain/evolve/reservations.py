@@ -130,20 +130,12 @@ def started(ledger: Ledger, fact: facts.ReservationStarted, at: Instant) -> None
 
 def at_risk(ledger: Ledger, fact: facts.ReservationAtRisk, at: Instant) -> None:
     """Units are missing ahead of the start."""
-    _short(ledger, fact.reservation_id, ReservationState.AT_RISK)
+    step(ledger, ledger.reservations[fact.reservation_id], ReservationState.AT_RISK)
 
 
 def degraded(ledger: Ledger, fact: facts.ReservationDegraded, at: Instant) -> None:
     """Units are missing in a running window."""
-    _short(ledger, fact.reservation_id, ReservationState.DEGRADED)
-
-
-def _short(ledger: Ledger, reservation_id: facts.ReservationId, state: ReservationState) -> None:
-    reservation = ledger.reservations[reservation_id]
-    step(ledger, reservation, state)
-    members = ledger.pools[reservation.pool_id].short
-    if reservation_id not in members:
-        ledger.undo.put(members, reservation_id, None)
+    step(ledger, ledger.reservations[fact.reservation_id], ReservationState.DEGRADED)
 
 
 def healed(ledger: Ledger, fact: facts.ReservationHealed, at: Instant) -> None:
@@ -151,9 +143,6 @@ def healed(ledger: Ledger, fact: facts.ReservationHealed, at: Instant) -> None:
     reservation = ledger.reservations[fact.reservation_id]
     upcoming = reservation.state is ReservationState.AT_RISK
     step(ledger, reservation, ReservationState.CONFIRMED if upcoming else ReservationState.ACTIVE)
-    members = ledger.pools[reservation.pool_id].short
-    if reservation.id in members:
-        ledger.undo.drop(members, reservation.id)
 
 
 def preempted(ledger: Ledger, fact: facts.ReservationPreempted, at: Instant) -> None:

@@ -1,0 +1,1 @@
+"""A PostgreSQL of our own: started, watched and stopped with the service."""

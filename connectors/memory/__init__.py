@@ -1,0 +1,1 @@
+"""The journal in memory: for scenarios, simulations and tests, with the same promises."""

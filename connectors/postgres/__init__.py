@@ -1,0 +1,1 @@
+"""The journal, the read models and their migrations in PostgreSQL."""

@@ -1,0 +1,260 @@
+"""The whole state of a ledger as canonical bytes: for snapshots, and to compare two states.
+
+Only what facts say is in it. Lists of waiting reservations, commitments over time, lanes and
+timers are folded again from it, so two ledgers are equal exactly when their images are.
+"""
+
+import dataclasses
+import hashlib
+import json
+import zlib
+from collections import deque
+from typing import Any
+
+from domain.consent import OverflowMode
+from domain.evolve.holding import commit, count_live, enlist
+from domain.fleet_state import Maintenance, Node, Pool, Tenant
+from domain.ids import PoolId, ReservationId
+from domain.ledger import Ledger
+from domain.policy import PoolPolicy
+from domain.quota import Account, Grant
+from domain.reservation import Holding, Reservation
+from domain.sizes import ReservationClass, Shape, Size
+from domain.states import OVER, RUNNING, UPCOMING, NodeState, ReservationState
+from domain.timers import Due
+from domain.timespan import FAR_FUTURE, seconds
+from domain.units import Piece
+
+from schemas.codec import from_plain, to_plain
+
+IMAGE_FORMAT = hashlib.sha256(b"gpuledger ledger image 1").digest()
+"""Bears on what a snapshot means; a snapshot of another format is not read."""
+
+_POOL = ("id", "number", "site", "is_open")
+_NODE = ("id", "index", "pool_id", "base_milli", "model", "gpus", "boot_id", "grace_until",
+         "intent_version")
+_RESERVATION = ("id", "tenant_id", "pool_id", "milli", "start", "end", "until", "order_id",
+                "intent_version")
+
+
+def image_of(ledger: Ledger) -> bytes:
+    """The canonical bytes of a ledger's state: JSON, keys sorted, no spaces."""
+    image = {
+        "shard": ledger.shard,
+        "base_milli": ledger.base_milli,
+        "pools": [_pool(pool) for pool in ledger.pools.values()],
+        "nodes": [_node(node) for node in ledger.node_order],
+        "tenants": [_tenant(tenant) for _, tenant in sorted(ledger.tenants.items())],
+        "grants": [
+            [*key, *map(_plain, _sorted_grants(account))]
+            for key, account in sorted(ledger.accounts.items())
+            if account.grants
+        ],
+        "reservations": [_reservation(r) for _, r in sorted(ledger.reservations.items())],
+        "maintenances": [_maintenance(m) for _, m in sorted(ledger.maintenances.items())],
+        "possessions": {
+            reservation_id: {node: [_plain(p) for p in pieces] for node, pieces in had.items()}
+            for reservation_id, had in ledger.possessions.items()
+        },
+        "reports": ledger.reports,
+        "versions": ledger.versions,
+        "over": list(ledger.over),
+        "clearing": list(ledger.clearing),
+    }
+    return json.dumps(image, sort_keys=True, separators=(",", ":")).encode()
+
+
+def hash_of(image: bytes) -> bytes:
+    """The state hash: SHA-256 of the canonical bytes."""
+    return hashlib.sha256(image).digest()
+
+
+def pack(image: bytes) -> bytes:
+    """As a snapshot keeps it."""
+    return zlib.compress(image, 1)
+
+
+def unpack(packed: bytes) -> bytes:
+    """The inverse of `pack`."""
+    return zlib.decompress(packed)
+
+
+def _plain(thing: Any) -> Any:  # noqa: ANN401 - any frozen dataclass
+    return to_plain(type(thing))(thing)
+
+
+def _some(thing: Any, names: tuple[str, ...]) -> dict[str, Any]:  # noqa: ANN401 - state classes
+    return {name: getattr(thing, name) for name in names}
+
+
+def _sorted_grants(account: Account) -> list[Grant]:
+    return [grant for _, grant in sorted(account.grants.items())]
+
+
+def _pool(pool: Pool) -> dict[str, Any]:
+    return {
+        **_some(pool, _POOL),
+        "policy": _plain(pool.policy),
+        "frozen": sorted(pool.frozen),
+    }
+
+
+def _node(node: Node) -> dict[str, Any]:
+    return {
+        **_some(node, _NODE),
+        "levels": [list(level) for level in node.levels],
+        "labels": dict(node.labels),
+        "state": node.state.value,
+        "state_before": node.state_before.value if node.state_before else None,
+        "failed_slots": sorted(node.failed_slots),
+    }
+
+
+def _tenant(tenant: Tenant) -> dict[str, Any]:
+    return {
+        "id": tenant.id,
+        "parent_id": tenant.parent_id,
+        "tags": dict(tenant.tags),
+        "is_open": tenant.is_open,
+        "consents": {pool: [mode.value, cap] for pool, (mode, cap) in tenant.consents.items()},
+    }
+
+
+def _holdings(holdings: tuple[Holding, ...]) -> list[list[Any]]:
+    return [
+        [h.piece.node_id, h.piece.first_milli, h.piece.width_milli, h.start, h.end, h.gap]
+        for h in sorted(holdings)
+    ]
+
+
+def _reservation(reservation: Reservation) -> dict[str, Any]:
+    return {
+        **_some(reservation, _RESERVATION),
+        "klass": reservation.klass.value,
+        "size": _plain(reservation.size),
+        "shape": _plain(reservation.shape),
+        "state": reservation.state.value,
+        "tags": dict(reservation.tags),
+        "holdings": _holdings(reservation.holdings),
+    }
+
+
+def _maintenance(planned: Maintenance) -> dict[str, Any]:
+    values = dataclasses.asdict(planned)
+    values["holdings"] = _holdings(planned.holdings)
+    return values
+
+
+def ledger_from(image: bytes) -> Ledger:
+    """The ledger whose image this is, with everything that is folded from it."""
+    values = json.loads(image)
+    ledger = Ledger(shard=values["shard"], base_milli=values["base_milli"])
+    for pool in values["pools"]:
+        _restore_pool(ledger, pool)
+    for node in values["nodes"]:
+        _restore_node(ledger, node)
+    for tenant in values["tenants"]:
+        consents = {
+            PoolId(pool): (OverflowMode(mode), cap)
+            for pool, (mode, cap) in tenant.pop("consents").items()
+        }
+        ledger.tenants[tenant["id"]] = Tenant(**tenant, consents=consents)
+    for tenant_id, pool_id, *grants in values["grants"]:
+        account = Account(tenant_id, pool_id)
+        ledger.accounts[tenant_id, pool_id] = account
+        for grant in map(from_plain(Grant), grants):
+            account.grants[grant.id] = grant
+            ledger.grants[grant.id] = (tenant_id, pool_id)
+            if grant.end < FAR_FUTURE:
+                ledger.timers.set(grant.end, Due.GRANT_END, grant.id)
+    ledger.possessions = {
+        ReservationId(reservation_id): {
+            node: tuple(map(from_plain(Piece), pieces)) for node, pieces in had.items()
+        }
+        for reservation_id, had in values["possessions"].items()
+    }
+    for reservation in values["reservations"]:
+        _restore_reservation(ledger, reservation)
+    for planned in values["maintenances"]:
+        _restore_maintenance(ledger, planned)
+    ledger.reports = {source: tuple(heard) for source, heard in values["reports"].items()}
+    ledger.versions = values["versions"]
+    ledger.over = deque(tuple(entry) for entry in values["over"])
+    ledger.clearing = deque(tuple(entry) for entry in values["clearing"])
+    ledger.undo.forget()
+    ledger.changes.clear()
+    return ledger
+
+
+def _restore_pool(ledger: Ledger, values: dict[str, Any]) -> None:
+    values["policy"] = from_plain(PoolPolicy)(values["policy"])
+    values["frozen"] = frozenset(values["frozen"])
+    ledger.pools[values["id"]] = Pool(**values)
+
+
+def _restore_node(ledger: Ledger, values: dict[str, Any]) -> None:
+    values["levels"] = tuple((level, group) for level, group in values["levels"])
+    values["state"] = NodeState(values["state"])
+    values["failed_slots"] = frozenset(values["failed_slots"])
+    if values["state_before"] is not None:
+        values["state_before"] = NodeState(values["state_before"])
+    node = Node(**values)
+    ledger.nodes[node.id] = node
+    ledger.node_order.append(node)
+    if node.grace_until is not None and node.state is NodeState.SUSPECTED:
+        ledger.timers.set(node.grace_until, Due.NODE_GRACE, node.id)
+    if node.state is not NodeState.RETIRED:
+        pool = ledger.pools[node.pool_id]
+        pool.nodes[node.id] = None
+        kind = (node.model, node.gpus)
+        pool.kinds[kind] = pool.kinds.get(kind, 0) + 1
+
+
+def _holdings_from(rows: list[list[Any]]) -> tuple[Holding, ...]:
+    return tuple(
+        Holding(Piece(node, first, width), start, end, gap)
+        for node, first, width, start, end, gap in rows
+    )
+
+
+def _restore_reservation(ledger: Ledger, values: dict[str, Any]) -> None:
+    values["klass"] = ReservationClass(values["klass"])
+    values["size"] = from_plain(Size)(values["size"])
+    values["shape"] = from_plain(Shape)(values["shape"])
+    values["state"] = ReservationState(values["state"])
+    values["holdings"] = _holdings_from(values["holdings"])
+    r = Reservation(**values)
+    ledger.reservations[r.id] = r
+    ledger.hold(r, r.holdings)
+    enlist(ledger, ledger.pools[r.pool_id], r)
+    if r.state in OVER:
+        if r.id in ledger.possessions:
+            grace = seconds(ledger.pools[r.pool_id].policy.ack_grace_seconds)
+            ledger.timers.set(type(r.end)(r.end + grace), Due.PRESUME, r.id)
+        return
+    if r.state is not ReservationState.QUEUED:
+        commit(ledger, r, r.start, r.end, r.milli)
+        count_live(ledger, r, r.milli)
+    _restore_timers(ledger, r)
+
+
+def _restore_timers(ledger: Ledger, r: Reservation) -> None:
+    if r.until is not None:
+        ledger.timers.set(r.until, Due.LAPSE, r.id)
+    if r.state in UPCOMING:
+        ledger.timers.set(r.start, Due.START, r.id)
+    if r.state in UPCOMING | RUNNING | {ReservationState.QUEUED}:
+        ledger.timers.set(r.end, Due.GIVE_WAY if r.order_id else Due.END, r.id)
+    for edge in sorted({edge for h in r.holdings for edge in (h.start, h.end)}):
+        if r.start < edge < r.end:
+            ledger.timers.set(edge, Due.RECHECK, r.id)
+
+
+def _restore_maintenance(ledger: Ledger, values: dict[str, Any]) -> None:
+    values["holdings"] = _holdings_from(values["holdings"])
+    planned = Maintenance(**values)
+    ledger.maintenances[planned.id] = planned
+    ledger.hold(planned, planned.holdings)
+    ledger.timers.set(planned.end, Due.MAINTENANCE_END, planned.id)
+    if not planned.started:
+        ledger.timers.set(planned.start, Due.MAINTENANCE_START, planned.id)

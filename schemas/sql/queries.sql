@@ -1,0 +1,111 @@
+-- name: take_lease
+-- Become the writer when nobody is, or the former one's term is over by the database's clock.
+INSERT INTO writer_lease (shard, epoch, holder, expires_at)
+VALUES (%(shard)s, 1, %(holder)s, now() + make_interval(secs => %(seconds)s))
+ON CONFLICT (shard) DO UPDATE
+    SET epoch = writer_lease.epoch + 1, holder = excluded.holder, expires_at = excluded.expires_at
+    WHERE writer_lease.expires_at <= now()
+RETURNING epoch
+
+-- name: lease_left
+-- How many seconds the present writer's term has left, and who it is.
+SELECT extract(epoch FROM expires_at - now())::float8 AS seconds, holder
+FROM writer_lease WHERE shard = %(shard)s
+
+-- name: renew_lease
+-- Stay the writer for another term.
+UPDATE writer_lease SET expires_at = now() + make_interval(secs => %(seconds)s)
+WHERE shard = %(shard)s AND epoch = %(epoch)s
+RETURNING epoch
+
+-- name: release_lease
+-- Let the next writer in without a wait.
+UPDATE writer_lease SET expires_at = now() WHERE shard = %(shard)s AND epoch = %(epoch)s
+
+-- name: raise_epoch
+-- Fence every former writer: the head bears the new epoch.
+INSERT INTO log_head (shard, seq, epoch, recorded_at, tree)
+VALUES (%(shard)s, 0, %(epoch)s, 0, ''::bytea)
+ON CONFLICT (shard) DO UPDATE SET epoch = excluded.epoch
+RETURNING shard, seq, epoch, recorded_at, tree
+
+-- name: head
+-- Where the log ends.
+SELECT shard, seq, epoch, recorded_at, tree FROM log_head WHERE shard = %(shard)s
+
+-- name: move_head
+-- Go on from exactly the head that the writer knows, or not at all.
+UPDATE log_head SET seq = %(seq)s, recorded_at = %(recorded_at)s, tree = %(tree)s
+WHERE shard = %(shard)s AND epoch = %(epoch)s AND seq = %(previous_seq)s
+
+-- name: claims
+-- Those of the keys that were used before.
+SELECT c.scope, c.key, c.command_id, c.fingerprint, c.seq_from, c.seq_to
+FROM unnest(%(scopes)s::text[], %(keys)s::text[]) AS k (scope, key)
+JOIN claim c ON c.shard = %(shard)s AND c.scope = k.scope AND c.key = k.key
+
+-- name: remove_cells
+-- Give up entitlements; each box is there exactly once.
+DELETE FROM cell USING unnest(%(cells)s::box[]) AS gone (box)
+WHERE cell.shard = %(shard)s AND cell.cell ~= gone.box
+
+-- name: append_small
+-- A small batch in one statement: the head's move is the condition of all the rest.
+WITH moved AS (
+    UPDATE log_head SET seq = %(seq)s, recorded_at = %(recorded_at)s, tree = %(tree)s
+    WHERE shard = %(shard)s AND epoch = %(epoch)s AND seq = %(previous_seq)s
+    RETURNING shard
+), events AS (
+    INSERT INTO journal (shard, seq, type, stream, stream_version, recorded_at, envelope, body, leaf)
+    SELECT moved.shard, e.* FROM moved, unnest(
+        %(seqs)s::bigint[], %(types)s::text[], %(streams)s::text[], %(versions)s::bigint[],
+        %(instants)s::bigint[], %(envelopes)s::bytea[], %(bodies)s::bytea[], %(leaves)s::bytea[]
+    ) AS e
+), claims AS (
+    INSERT INTO claim (shard, scope, key, command_id, fingerprint, seq_from, seq_to)
+    SELECT moved.shard, c.* FROM moved, unnest(
+        %(scopes)s::text[], %(keys)s::text[], %(ids)s::bytea[], %(fingerprints)s::bytea[],
+        %(firsts)s::bigint[], %(lasts)s::bigint[]
+    ) AS c
+), cells AS (
+    INSERT INTO cell (shard, cell) SELECT moved.shard, c.box
+    FROM moved, unnest(%(cells)s::box[]) AS c (box)
+)
+SELECT count(*) AS moved FROM moved
+
+-- name: note_offsets
+-- How far each partition of the commands' topic has been taken in.
+INSERT INTO ingress_offset (shard, topic, partition, "offset")
+SELECT %(shard)s, o.* FROM unnest(%(topics)s::text[], %(partitions)s::int[], %(offsets)s::bigint[]) AS o
+ON CONFLICT (shard, topic, partition) DO UPDATE SET "offset" = excluded."offset"
+
+-- name: add_tiles
+-- Tiles of the tree that this batch completed.
+INSERT INTO tile (shard, level, index, hashes)
+SELECT %(shard)s, t.* FROM unnest(%(levels)s::int[], %(indexes)s::bigint[], %(hashes)s::bytea[]) AS t
+
+-- name: read
+-- Events behind a position, in order.
+SELECT seq, type, stream, stream_version, recorded_at, envelope, body, leaf
+FROM journal WHERE shard = %(shard)s AND seq > %(after)s ORDER BY seq LIMIT %(limit)s
+
+-- name: read_stream
+-- The events of one stream, in order.
+SELECT seq, type, stream, stream_version, recorded_at, envelope, body, leaf
+FROM journal WHERE shard = %(shard)s AND stream = %(stream)s ORDER BY stream_version LIMIT %(limit)s
+
+-- name: newest_snapshot
+-- The newest snapshot of a format.
+SELECT seq, state, state_hash FROM snapshot
+WHERE shard = %(shard)s AND fingerprint = %(fingerprint)s ORDER BY seq DESC LIMIT 1
+
+-- name: save_snapshot
+-- Keep a snapshot.
+INSERT INTO snapshot (shard, seq, fingerprint, state, state_hash)
+VALUES (%(shard)s, %(seq)s, %(fingerprint)s, %(state)s, %(state_hash)s)
+ON CONFLICT DO NOTHING
+
+-- name: forget_snapshots
+-- Forget all but the newest few.
+DELETE FROM snapshot WHERE shard = %(shard)s AND seq NOT IN (
+    SELECT seq FROM snapshot WHERE shard = %(shard)s ORDER BY seq DESC LIMIT %(kept)s)
