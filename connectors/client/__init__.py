@@ -1,0 +1,1 @@
+"""Ways to a running service: the sequencer's socket, and HTTP."""

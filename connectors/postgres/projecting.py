@@ -1,0 +1,204 @@
+"""The follower: folds the log into read models, a batch per transaction, and keeps snapshots."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import structlog
+from domain.evolve import evolve
+from domain.journal import Snapshot, StoredEvent
+from domain.ledger import Ledger
+from domain.record import Recorded
+from projections.projection import Projection, state_hash
+from schemas.image import IMAGE_FORMAT, hash_of, image_of, ledger_from, pack, unpack
+from schemas.registry import Registry
+
+from connectors.postgres.journal import CHANNEL, JournalReader, connect
+from connectors.postgres.read_models import PUBLIC, ReadModelStore
+from connectors.postgres.recorded import recorded
+
+BATCH_EVENTS_MAX = 1_000
+SNAPSHOT_EVENTS = 50_000
+POLL_SECONDS = 1.0
+
+_log = structlog.get_logger("follower")
+
+
+@dataclass(slots=True)
+class Following:
+    """One projection on its way: where it is, and whether something stopped it."""
+
+    store: ReadModelStore
+    seq: int
+    poison: str = ""
+
+
+class Follower:
+    """Runs projections over a shard's log into its own database."""
+
+    def __init__(
+        self,
+        dsn: str,
+        registry: Registry,
+        projections: Sequence[Projection],
+        *,
+        schema: str = PUBLIC,
+        snapshots: bool = True,
+    ) -> None:
+        """Fold what was projected before, without writing it again."""
+        self._registry = registry
+        self._reader = JournalReader(dsn)
+        self._connection = connect(dsn)
+        self._listener = psycopg.connect(dsn, autocommit=True)
+        self._listener.execute(f"LISTEN {CHANNEL}".encode())
+        self._snapshots = _SnapshotFold(self._reader) if snapshots else None
+        self.following = [self._resume(p, schema) for p in projections]
+
+    def _resume(self, projection: Projection, schema: str) -> Following:
+        """A projection folded up to its checkpoint; its hash must be the one that is stored."""
+        row = self._connection.execute(
+            "SELECT seq, hash, poison FROM projection WHERE name = %s AND version = %s",
+            (projection.name, projection.version),
+        ).fetchone()
+        store = ReadModelStore(projection, schema)
+        if row is None:
+            self._connection.execute(
+                "INSERT INTO projection (name, version, seq, hash) VALUES (%s, %s, 0, %s)"
+                " ON CONFLICT (name) DO UPDATE SET version = excluded.version, seq = 0",
+                (projection.name, projection.version, state_hash(projection)),
+            )
+            self._connection.commit()
+            return Following(store, 0)
+        self._connection.commit()
+        following = Following(store, row["seq"])
+        for batch in _batches(self._reader.read_all(0), row["seq"]):
+            for event in batch:
+                projection.apply(recorded(event, self._registry))
+            projection.settle()
+            for table in projection.tables:
+                table.drain()
+        if row["seq"] and state_hash(projection) != row["hash"]:
+            following.poison = "the stored rows are not what the log says; rebuild it"
+            _log.error("projection_hash_differs", projection=projection.name)
+        return following
+
+    @property
+    def seq(self) -> int:
+        """How far all of them are."""
+        return min((f.seq for f in self.following if not f.poison), default=0)
+
+    def step(self) -> int:
+        """Fold the next batch into every projection; how many events it had."""
+        after = self.seq
+        events = self._reader.read(after, BATCH_EVENTS_MAX)
+        if not events:
+            return 0
+        batch = [recorded(event, self._registry) for event in events]
+        for following in self.following:
+            if not following.poison:
+                self._project(following, batch)
+        if self._snapshots is not None:
+            self._snapshots.fold(batch)
+        return len(events)
+
+    def _project(self, following: Following, batch: Iterable[Recorded]) -> None:
+        """One projection's rows, checkpoint and hash in one transaction; poison stops it alone."""
+        projection = following.store.projection
+        fresh = [entry for entry in batch if entry.seq > following.seq]
+        if not fresh:
+            return
+        try:
+            for entry in fresh:
+                projection.apply(entry)
+            projection.settle()
+        except Exception as error:
+            _log.exception("projection_poisoned", projection=projection.name)
+            following.poison = f"{type(error).__name__}: {error}"
+            self._connection.execute(
+                "UPDATE projection SET poison = %s WHERE name = %s",
+                (following.poison, projection.name),
+            )
+            self._connection.commit()
+            return
+        changes = {table.name: table.drain() for table in projection.tables}
+        with self._connection.transaction():
+            following.store.write(self._connection, changes)
+            following.store.checkpoint(self._connection, following.seq, fresh[-1].seq)
+        following.seq = fresh[-1].seq
+
+    def run(self, stopped: Callable[[], bool]) -> None:
+        """Follow the log until told to stop; a wake-up call or a second's patience between."""
+        while not stopped():
+            if self.step() == 0:
+                for _ in self._listener.notifies(timeout=POLL_SECONDS, stop_after=1):
+                    pass
+
+    def catch_up(self, seq: int) -> None:
+        """Fold up to a position that the log has reached."""
+        while self.seq < seq and self.step():
+            pass
+
+    def close(self) -> None:
+        """Let go of every connection."""
+        self._reader.close()
+        self._connection.close()
+        self._listener.close()
+
+
+class _SnapshotFold:
+    """A ledger that follows the log, to keep snapshots of."""
+
+    def __init__(self, reader: JournalReader) -> None:
+        """Go on from the newest snapshot, or from nothing."""
+        self._reader = reader
+        snapshot = reader.newest_snapshot(IMAGE_FORMAT)
+        self._ledger, self._seq = Ledger(shard=reader.shard), 0
+        if snapshot is not None:
+            self._ledger, self._seq = ledger_from(unpack(snapshot.state)), snapshot.seq
+        self._kept = self._seq
+
+    def fold(self, batch: Iterable[Recorded]) -> None:
+        """Evolve, and keep a snapshot every so many events."""
+        for entry in batch:
+            if entry.seq <= self._seq:
+                continue
+            assert entry.seq == self._seq + 1, "a snapshot's log has no gap"
+            evolve(self._ledger, entry.fact, entry.occurred_at)
+            self._ledger.undo.forget()
+            self._ledger.changes.clear()
+            self._seq = entry.seq
+        if self._seq - self._kept >= SNAPSHOT_EVENTS:
+            self.keep()
+
+    def keep(self) -> None:
+        """Keep a snapshot of what is folded."""
+        image = image_of(self._ledger)
+        snapshot = Snapshot(self._seq, pack(image), hash_of(image))
+        self._reader.save_snapshot(snapshot, IMAGE_FORMAT)
+        self._kept = self._seq
+        _log.info("snapshot_kept", seq=self._seq, bytes=len(snapshot.state))
+
+
+def _batches(events: Iterable[StoredEvent], until: int) -> Iterable[list[StoredEvent]]:
+    """Events up to a position, as they were batched or nearly so."""
+    batch: list[StoredEvent] = []
+    for event in events:
+        if event.seq > until:
+            break
+        batch.append(event)
+        if len(batch) == BATCH_EVENTS_MAX:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def wait_for(
+    connection: psycopg.Connection[Any], projection: str, seq: int
+) -> bool:
+    """Whether a projection has reached a position, for a caller that asks again."""
+    row = connection.execute(
+        "SELECT seq >= %s AS reached FROM projection WHERE name = %s", (seq, projection)
+    ).fetchone()
+    return bool(row and row["reached"])

@@ -1,0 +1,62 @@
+"""How much of a pool is in which state, integrated over time, hour by hour, in integers.
+
+Widths are thousandths of a GPU, instants whole milliseconds, so every amount is a whole number
+of GPU-microseconds.
+"""
+
+from dataclasses import dataclass, field
+
+HOUR_MS = 3_600_000
+
+Account = tuple[str, str, str]
+"""Pool, tenant (empty for nobody's), state."""
+
+
+@dataclass(slots=True)
+class _Rate:
+    width_milli: int = 0
+    since_ms: int = 0
+
+
+@dataclass(slots=True)
+class Meter:
+    """For each account its present width, and what it has come to in each hour."""
+
+    hours: dict[tuple[str, int, str, str], int] = field(default_factory=dict)
+    """GPU-microseconds by pool, hour (ms since 1970), tenant and state."""
+    touched: set[tuple[str, int, str, str]] = field(default_factory=set)
+    _rates: dict[Account, _Rate] = field(default_factory=dict)
+
+    def change(self, account: Account, at_ms: int, by_milli: int) -> None:
+        """From an instant on, so much more (or less) is in this account."""
+        rate = self._rates.get(account)
+        if rate is None:
+            rate = self._rates[account] = _Rate(0, at_ms)
+        self._accrue(account, rate, at_ms)
+        rate.width_milli += by_milli
+        assert rate.width_milli >= 0, (account, rate.width_milli)
+
+    def settle(self, at_ms: int) -> None:
+        """Bring every account up to an instant."""
+        for account, rate in self._rates.items():
+            self._accrue(account, rate, at_ms)
+
+    def _accrue(self, account: Account, rate: _Rate, at_ms: int) -> None:
+        pool, tenant, state = account
+        since = rate.since_ms
+        if at_ms <= since:
+            return
+        rate.since_ms = at_ms
+        if not rate.width_milli:
+            return
+        while since < at_ms:
+            hour = since - since % HOUR_MS
+            until = min(at_ms, hour + HOUR_MS)
+            key = (pool, hour, tenant, state)
+            self.hours[key] = self.hours.get(key, 0) + rate.width_milli * (until - since)
+            self.touched.add(key)
+            since = until
+
+    def width(self, pool: str) -> int:
+        """All of a pool, over all states, at present."""
+        return sum(rate.width_milli for account, rate in self._rates.items() if account[0] == pool)

@@ -1,0 +1,122 @@
+"""Reservations: one row each, with its state, its last reason and its ETag."""
+
+from typing import NamedTuple
+
+from domain.evolve import INTENT
+from domain.facts import reservation as r
+from domain.record import Recorded
+
+from projections.table import Table
+
+
+class ReservationRow(NamedTuple):
+    """One reservation. Instants are microseconds since 1970 UTC, amounts thousandths of a GPU."""
+
+    reservation_id: str
+    tenant_id: str
+    pool_id: str
+    klass: str
+    state: str
+    gpus: int
+    nodes: int
+    share_milli: int
+    milli: int
+    short_milli: int
+    start: int
+    end: int
+    until: int
+    reason: str
+    intent_version: int
+    seq: int
+
+
+class Reservations:
+    """Where each reservation stands."""
+
+    name = "reservations"
+    version = 1
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self.table = Table("reservation", ReservationRow, 1)
+        self.tables = (self.table,)
+
+    def apply(self, recorded: Recorded) -> None:
+        """Let a reservation's row follow its fact."""
+        fact = recorded.fact
+        if not isinstance(fact, r.OfReservation):
+            return
+        old = self.table.rows.get((fact.reservation_id,))
+        if isinstance(fact, r.ReservationConfirmed | r.ReservationHeld | r.ReservationQueued):
+            row = _first(fact)
+        elif isinstance(old, ReservationRow):
+            row = _next(old, fact)
+        else:
+            return
+        if type(fact) in INTENT:
+            row = row._replace(intent_version=recorded.stream_version)
+        self.table.put(row._replace(seq=recorded.seq))
+        if isinstance(fact, r.ReservationEnded):
+            self.table.is_final((fact.reservation_id,))
+
+    def settle(self) -> None:
+        """Rows are always up to date."""
+
+
+def _first(
+    fact: r.ReservationConfirmed | r.ReservationHeld | r.ReservationQueued,
+) -> ReservationRow:
+    state, until, reason = "confirmed", 0, ""
+    if isinstance(fact, r.ReservationHeld):
+        state, until = "held", fact.until
+    elif isinstance(fact, r.ReservationQueued):
+        state, reason = "queued", fact.reason
+    return ReservationRow(
+        fact.reservation_id,
+        fact.tenant_id,
+        fact.pool_id,
+        fact.klass.value,
+        state,
+        fact.size.gpus,
+        fact.size.nodes,
+        fact.size.share_milli,
+        fact.milli,
+        0,
+        fact.start,
+        fact.end,
+        until,
+        reason,
+        0,
+        0,
+    )
+
+
+def _next(row: ReservationRow, fact: r.OfReservation) -> ReservationRow:
+    """The row after a fact."""
+    match fact:
+        case r.HoldConfirmed():
+            return row._replace(state="confirmed", until=0)
+        case r.ReservationStarted():
+            return row._replace(state="active")
+        case r.ReservationAtRisk(short_milli=short):
+            return row._replace(state="at-risk", short_milli=short)
+        case r.ReservationDegraded(short_milli=short):
+            return row._replace(state="degraded", short_milli=short)
+        case r.ReservationHealed():
+            state = "confirmed" if row.state == "at-risk" else "active"
+            return row._replace(state=state, short_milli=0)
+        case r.ReservationExtended(end=end):
+            return row._replace(end=end)
+        case r.ReservationShrunk(size=size, milli=milli):
+            return row._replace(
+                gpus=size.gpus, nodes=size.nodes, share_milli=size.share_milli, milli=milli
+            )
+        case r.ReservationPreempted(at=at, reason=reason):
+            state = "leaving" if row.state in {"active", "degraded"} else row.state
+            return row._replace(end=at, state=state, reason=reason)
+        case r.QueuedRefused(reason=reason):
+            return row._replace(reason=reason)
+        case r.ReservationEnded(state=state, reason=reason):
+            return row._replace(state=state, reason=row.reason or reason)
+        case _:
+            return row

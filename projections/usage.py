@@ -1,0 +1,397 @@
+"""Usage: every unit-second of every node in exactly one state, by pool, hour and tenant.
+
+Facts arrive in the log's order, but hardware reports what happened a little earlier. So each
+fact becomes an operation at the instant when it occurred, and operations are carried out in the
+order of those instants once no earlier one can come any more: a grace behind recorded time.
+What is reported later still counts from there on.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from domain.facts import hardware, node, pool
+from domain.facts import reservation as r
+from domain.ids import ReservationId
+from domain.record import Recorded
+from domain.states import OVER
+from domain.timespan import MICROSECONDS, Instant
+from domain.units import MILLI_PER_GPU, Piece
+
+from projections.holdings import Held, Holdings
+from projections.meter import HOUR_MS, Meter
+from projections.table import Table
+
+STATES = (
+    "down",
+    "maintenance",
+    "service",
+    "lent",
+    "overflow",
+    "borrowed",
+    "reserved_used",
+    "reserved_unused",
+    "held",
+    "idle",
+)
+"""The first that applies, for each unit at each instant."""
+
+USED = {"guaranteed": "reserved_used", "borrowed": "borrowed", "overflow": "overflow"}
+"""What possession by a class counts as; unknown activity counts as used."""
+
+RUNS_UNJOINED_MAX = 8
+
+_OVER = frozenset(state.value for state in OVER)
+
+
+class UsageRow(NamedTuple):
+    """What one state came to in one hour; `hour` is its first microsecond since 1970 UTC."""
+
+    pool_id: str
+    hour: int
+    tenant_id: str
+    state: str
+    gpu_microseconds: int
+
+
+class CapacityRow(NamedTuple):
+    """What a pool had in one hour, counted from nodes alone."""
+
+    pool_id: str
+    hour: int
+    gpu_microseconds: int
+
+
+@dataclass(slots=True)
+class _Run:
+    """A run of one GPU in one holder's hands, or nobody's."""
+
+    first: int
+    end: int
+    holder: ReservationId | None = None
+    tenant: str = ""
+    state: str = "idle"
+
+
+@dataclass(slots=True)
+class _Gpu:
+    """One GPU: its runs, and what overrules them: its own failure or its node's condition."""
+
+    pool_id: str
+    runs: list[_Run]
+    is_failed: bool = False
+
+
+@dataclass(slots=True)
+class _Node:
+    gpus: list[_Gpu]
+    condition: str = ""
+    """`down`, `maintenance` or `service` while the whole node is; empty while it serves."""
+    before: str = ""
+    possessed: dict[ReservationId, tuple[Piece, ...]] = field(default_factory=dict)
+
+
+class Usage:
+    """The books of unit-seconds."""
+
+    name = "usage"
+    version = 1
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self.usage = Table("usage", UsageRow, 4)
+        self.capacity = Table("capacity", CapacityRow, 2)
+        self.tables = (self.usage, self.capacity)
+        self.meter = Meter()
+        self.fleet = Meter()
+        self._holdings = Holdings()
+        self._nodes: dict[str, _Node] = {}
+        self._marked: dict[ReservationId, list[Piece]] = {}
+        self._pending: list[tuple[int, int, int, Callable[[int], None]]] = []
+        self._grace = 0
+        self._tested: dict[str, bool] = {}
+        self._settled_ms = 0
+        self._recorded = Instant(0)
+        self._number = 0
+
+    def apply(self, recorded: Recorded) -> None:
+        """Turn a fact into operations, and carry out those that nothing can precede any more."""
+        self._recorded = recorded.recorded_at
+        fact = recorded.fact
+        if isinstance(fact, r.OfReservation):
+            self._reservation(recorded, fact)
+        elif isinstance(fact, node.OfNode):
+            self._node(recorded, fact)
+        elif isinstance(fact, pool.PoolOpened | pool.PoolPolicyChanged):
+            self._grace = max(self._grace, fact.policy.ack_grace_seconds * MICROSECONDS)
+            self._tested[fact.pool_id] = fact.policy.acceptance
+        self._carry_out(recorded.recorded_at - self._grace)
+
+    def settle(self) -> None:
+        """Bring the rows up to the instant behind which nothing more can come."""
+        self._fill(max(self._settled_ms, (self._recorded - self._grace) // 1000))
+
+    def close(self, at: Instant) -> None:
+        """Carry out everything up to an instant: the end of a trace, or a reading."""
+        self._carry_out(at)
+        self._fill(at // 1000)
+
+    def _fill(self, until_ms: int) -> None:
+        self._settled_ms = until_ms
+        for meter in (self.meter, self.fleet):
+            meter.settle(until_ms)
+        final = until_ms - until_ms % HOUR_MS
+        for key in sorted(self.meter.touched):
+            self.usage.put(UsageRow(key[0], key[1] * 1000, *key[2:], self.meter.hours[key]))
+            if key[1] < final:
+                self.usage.is_final((key[0], key[1] * 1000, *key[2:]))
+                del self.meter.hours[key]
+        for key in sorted(self.fleet.touched):
+            self.capacity.put(CapacityRow(key[0], key[1] * 1000, self.fleet.hours[key]))
+            if key[1] < final:
+                self.capacity.is_final((key[0], key[1] * 1000))
+                del self.fleet.hours[key]
+        self.meter.touched.clear()
+        self.fleet.touched.clear()
+
+    def _later(self, at: int, seq: int, operation: Callable[[int], None]) -> None:
+        self._number += 1
+        heappush(self._pending, (at, seq, self._number, operation))
+
+    def _carry_out(self, until: int) -> None:
+        while self._pending and self._pending[0][0] <= until:
+            at, _, _, operation = heappop(self._pending)
+            self._settled_ms = max(self._settled_ms, at // 1000)
+            operation(self._settled_ms)
+
+    def _reservation(self, recorded: Recorded, fact: r.OfReservation) -> None:
+        held = self._holdings.follow(recorded)
+        if held is None:
+            return
+        instants = {int(recorded.occurred_at)}
+        if isinstance(fact, r.ReservationHeld):
+            instants = {held.start}
+        elif isinstance(fact, r.ReservationConfirmed):
+            return
+        for _, start, end in held.pieces:
+            instants |= {edge for edge in (start, end) if edge > recorded.occurred_at}
+        for at in instants:
+            self._later(at, recorded.seq, lambda ms, held=held: self._sync(held, ms))  # type: ignore[misc]
+
+    def _sync(self, held: Held, ms: int) -> None:
+        """Let the runs of the fleet follow what a reservation is entitled to at an instant."""
+        at = ms * 1000
+        wanted: list[Piece] = []
+        if held.state not in {"confirmed", "at-risk"}:
+            wanted = [piece for piece, start, end in held.pieces if start <= at < end]
+        had = self._marked.get(held.reservation_id, [])
+        for piece in had:
+            if piece not in wanted:
+                self._leave(held, piece, ms)
+        for piece in wanted:
+            if piece not in had or held.state in {"held", "active"}:
+                self._enter(held, piece, ms)
+        if wanted:
+            self._marked[held.reservation_id] = wanted
+        else:
+            self._marked.pop(held.reservation_id, None)
+        if held.state in _OVER and not wanted:
+            self._holdings.by_id.pop(held.reservation_id, None)
+
+    def _enter(self, held: Held, piece: Piece, ms: int) -> None:
+        """A run is its holder's: held, waiting for its hand-over, or possessed."""
+        possessed = self._nodes[piece.node_id].possessed.get(held.reservation_id, ())
+        if held.state == "held":
+            state = "held"
+        elif any(piece.overlaps(other) for other in possessed):
+            state = USED[held.klass]
+        else:
+            state = "service"
+        self._set(piece, ms, held.reservation_id, held.tenant_id, state)
+
+    def _leave(self, held: Held, piece: Piece, ms: int) -> None:
+        """A run is no longer its holder's: it is being freed, or free at once."""
+        possessed = self._nodes[piece.node_id].possessed.get(held.reservation_id, ())
+        freeing = any(piece.overlaps(other) for other in possessed)
+        for run in self._runs(piece, ms):
+            if run.holder == held.reservation_id:
+                if freeing:
+                    self._turn(piece, run, ms, run.holder, "", "service")
+                else:
+                    self._turn(piece, run, ms, None, "", "idle")
+
+    def _applied(self, fact: hardware.UnitsApplied, ms: int) -> None:
+        where = self._nodes[fact.node_id]
+        where.possessed[fact.reservation_id] = fact.pieces
+        held = self._holdings.by_id.get(fact.reservation_id)
+        for piece in fact.pieces:
+            for run in self._runs(piece, ms):
+                if run.holder == fact.reservation_id and run.state == "service" and held:
+                    used = USED[held.klass]
+                    self._turn(piece, run, ms, run.holder, held.tenant_id, used)
+
+    def _freed(self, fact: hardware.UnitsFreed | hardware.ReleasePresumed, ms: int) -> None:
+        self._nodes[fact.node_id].possessed.pop(fact.reservation_id, None)
+        for piece in fact.pieces:
+            for run in self._runs(piece, ms):
+                if run.holder == fact.reservation_id and run.state == "service":
+                    self._turn(piece, run, ms, None, "", "idle")
+
+    def _observed(self, fact: hardware.ActivityObserved, ms: int, *, begins: bool) -> None:
+        """Idle in its holder's hands for a while, if it was seen so."""
+        before, after = "reserved_used", "reserved_unused"
+        if not begins:
+            before, after = after, before
+        for piece in fact.pieces:
+            for run in self._runs(piece, ms):
+                if run.holder == fact.reservation_id and run.state == before:
+                    self._turn(piece, run, ms, run.holder, run.tenant, after)
+
+    def _node(self, recorded: Recorded, fact: node.OfNode) -> None:
+        at, seq = recorded.occurred_at, recorded.seq
+        match fact:
+            case node.NodeJoined():
+                self._later(at, seq, lambda ms: self._joined(fact, ms))
+            case hardware.UnitsApplied():
+                self._later(at, seq, lambda ms: self._applied(fact, ms))
+            case hardware.UnitsFreed() | hardware.ReleasePresumed():
+                self._later(at, seq, lambda ms: self._freed(fact, ms))
+            case hardware.ActivityObserved(start=start, end=end, occupied=False):
+                self._later(start, seq, lambda ms: self._observed(fact, ms, begins=True))
+                self._later(end, seq, lambda ms: self._observed(fact, ms, begins=False))
+            case node.UnitsFailed(slots=slots) | node.UnitsRecovered(slots=slots):
+                failed = isinstance(fact, node.UnitsFailed)
+                self._later(at, seq, lambda ms: self._fail(fact.node_id, slots, ms, failed=failed))
+            case _:
+                self._later(at, seq, lambda ms: self._condition(fact, ms))
+
+    def _joined(self, fact: node.NodeJoined, ms: int) -> None:
+        runs = [[_Run(slot * 1000, slot * 1000 + 1000)] for slot in range(fact.gpus)]
+        joined = _Node([_Gpu(fact.pool_id, [run for run in of_slot]) for of_slot in runs])
+        joined.condition = "service" if self._tested[fact.pool_id] else ""
+        self._nodes[fact.node_id] = joined
+        width = fact.gpus * MILLI_PER_GPU
+        self.meter.change((fact.pool_id, "", joined.condition or "idle"), ms, width)
+        self.fleet.change((fact.pool_id, "", ""), ms, width)
+
+    def _condition(self, fact: node.OfNode, ms: int) -> None:
+        """What a fact says of the whole node."""
+        where = self._nodes[fact.node_id]
+        condition = where.condition
+        match fact:
+            case node.NodeFailed() | node.NodeDrained() | node.AcceptanceFailed():
+                condition = "down"
+            case node.MaintenanceStarted():
+                condition = "maintenance"
+            case node.AcceptanceStarted():
+                condition = "service"
+            case node.NodeRecovered() if where.condition == "down":
+                condition = "service" if self._tested[fact.pool_id] else ""
+            case node.MaintenanceEnded():
+                condition = "service" if self._tested[fact.pool_id] else ""
+            case node.AcceptancePassed() | node.NodeDrainCancelled():
+                condition = ""
+            case node.NodeRetired():
+                self._retire(fact, ms)
+                return
+            case _:
+                return
+        self._overrule(where, ms, condition)
+
+    def _overrule(self, where: _Node, ms: int, condition: str) -> None:
+        for gpu in where.gpus:
+            for run in gpu.runs:
+                self._count(where, gpu, run, ms, -1)
+        where.condition = condition
+        for gpu in where.gpus:
+            for run in gpu.runs:
+                self._count(where, gpu, run, ms, 1)
+
+    def _retire(self, fact: node.OfNode, ms: int) -> None:
+        gone = self._nodes.pop(fact.node_id)
+        for gpu in gone.gpus:
+            for run in gpu.runs:
+                self._count(gone, gpu, run, ms, -1)
+        self.fleet.change((fact.pool_id, "", ""), ms, -len(gone.gpus) * MILLI_PER_GPU)
+
+    def _fail(self, node_id: str, slots: tuple[int, ...], ms: int, *, failed: bool) -> None:
+        where = self._nodes[node_id]
+        for slot in slots:
+            gpu = where.gpus[slot]
+            for run in gpu.runs:
+                self._count(where, gpu, run, ms, -1)
+            gpu.is_failed = failed
+            for run in gpu.runs:
+                self._count(where, gpu, run, ms, 1)
+
+    def _count(self, where: _Node, gpu: _Gpu, run: _Run, ms: int, sign: int) -> None:
+        """Let a run enter the account that it belongs to, or leave it."""
+        state, tenant = run.state, run.tenant
+        if gpu.is_failed or where.condition:
+            state, tenant = ("down" if gpu.is_failed else where.condition), ""
+        self.meter.change((gpu.pool_id, tenant, state), ms, sign * (run.end - run.first))
+
+    def _set(
+        self, piece: Piece, ms: int, holder: ReservationId | None, tenant: str, state: str
+    ) -> None:
+        tenant = "" if state in {"idle", "service"} else tenant
+        for run in self._runs(piece, ms):
+            self._turn(piece, run, ms, holder, tenant, state)
+
+    def _turn(
+        self,
+        piece: Piece,
+        run: _Run,
+        ms: int,
+        holder: ReservationId | None,
+        tenant: str,
+        state: str,
+    ) -> None:
+        """A run changes hands, or what it counts as."""
+        if (run.holder, run.tenant, run.state) == (holder, tenant, state):
+            return
+        where = self._nodes[piece.node_id]
+        gpu = where.gpus[run.first // MILLI_PER_GPU]
+        self._count(where, gpu, run, ms, -1)
+        run.holder, run.tenant, run.state = holder, tenant, state
+        self._count(where, gpu, run, ms, 1)
+
+    def _runs(self, piece: Piece, ms: int) -> list[_Run]:
+        """The runs that make up a piece exactly, cut where they must be."""
+        where = self._nodes.get(piece.node_id)
+        if where is None:
+            return []
+        found: list[_Run] = []
+        for slot in piece.slots:
+            gpu = where.gpus[slot]
+            if len(gpu.runs) > RUNS_UNJOINED_MAX:
+                _join_idle(gpu)
+            first = max(piece.first_milli, slot * MILLI_PER_GPU)
+            end = min(piece.end_milli, (slot + 1) * MILLI_PER_GPU)
+            if len(gpu.runs) > 1 or (first, end) != (gpu.runs[0].first, gpu.runs[0].end):
+                _cut_runs(gpu, first)
+                _cut_runs(gpu, end)
+            found += [run for run in gpu.runs if first <= run.first and run.end <= end]
+        return found
+
+
+def _join_idle(gpu: _Gpu) -> None:
+    """Let free neighbours be one run again."""
+    joined: list[_Run] = []
+    for run in gpu.runs:
+        if joined and run.holder is None and joined[-1].holder is None:
+            joined[-1].end = run.end
+        else:
+            joined.append(run)
+    gpu.runs = joined
+
+
+def _cut_runs(gpu: _Gpu, at: int) -> None:
+    """Cut the run in whose middle a border lies."""
+    for number, run in enumerate(gpu.runs):
+        if run.first < at < run.end:
+            right = _Run(at, run.end, run.holder, run.tenant, run.state)
+            run.end = at
+            gpu.runs.insert(number + 1, right)
+            return
