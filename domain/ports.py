@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from domain.ids import NodeId, TenantId
+from domain.ids import TenantId
 from domain.sizes import Parts
 from domain.timespan import Instant, Timespan
 from domain.units import Piece
@@ -116,16 +116,4 @@ class Placer(Protocol):
         limit: int,
     ) -> tuple[Instant, ...]:
         """The first starts in a span from which a size fits for so long, earliest first."""
-        ...
-
-
-class GpuFleet(Protocol):
-    """Hardware that can hand units to a holder and take them back."""
-
-    def apply(self, node_id: NodeId, holder: str, pieces: tuple[Piece, ...]) -> None:
-        """Hand units over; the answer comes as an observation."""
-        ...
-
-    def free(self, node_id: NodeId, holder: str, pieces: tuple[Piece, ...]) -> None:
-        """Take units back and clean them; the answer comes as an observation."""
         ...

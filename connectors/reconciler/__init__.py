@@ -1,0 +1,1 @@
+"""Desired against observed: hands units over, takes them back, reports what happened."""

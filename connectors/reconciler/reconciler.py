@@ -1,0 +1,161 @@
+"""The reconciling connector: what reservations are entitled to, against what hardware holds.
+
+The fold of facts never touches hardware. Only `step` acts, on the difference, for facts behind
+the position that it was told to begin at; so a replay or a rebuild sends nothing.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+from domain.commands import Command
+from domain.commands.node import ReportHealth
+from domain.commands.report import ReportApplied, ReportFreed
+from domain.facts.hardware import ReportStamp, UnitsApplied, UnitsFreed
+from domain.facts.node import NodeJoined
+from domain.facts.pool import PoolFrozen, PoolThawed
+from domain.fleet import Applied, Freed, GpuFleet, HealthSeen, Observation
+from domain.ids import NodeId, PoolId, ReservationId
+from domain.policy import Act
+from domain.record import Recorded
+from domain.timespan import Instant
+from domain.units import Piece
+from projections.holdings import Held, Holdings
+
+POSSESSING = frozenset({"active", "degraded", "leaving"})
+"""States in which a holder is to possess its units."""
+
+Wanted = dict[NodeId, tuple[Piece, ...]]
+
+
+@dataclass(slots=True)
+class Reconciler:
+    """Keeps a fleet in step with the ledger, and the ledger with the fleet."""
+
+    fleet: GpuFleet
+    source: str = "reconciler"
+    number: int = 0
+    """The number of the last report in this fleet's session."""
+    _holdings: Holdings = field(default_factory=Holdings)
+    _given: dict[ReservationId, Wanted] = field(default_factory=dict)
+    _due: list[tuple[Instant, int, ReservationId]] = field(default_factory=list)
+    _pools: dict[NodeId, PoolId] = field(default_factory=dict)
+    _frozen: set[PoolId] = field(default_factory=set)
+    _order: int = 0
+
+    def learn(self, facts: Iterable[Recorded]) -> None:
+        """Fold what happened before this run; hardware is not touched."""
+        for recorded in facts:
+            self._follow(recorded)
+            fact = recorded.fact
+            if isinstance(fact, UnitsApplied):
+                given = self._given.setdefault(fact.reservation_id, {})
+                given[fact.node_id] = fact.pieces
+            elif isinstance(fact, UnitsFreed):
+                self._given.get(fact.reservation_id, {}).pop(fact.node_id, None)
+            if isinstance(fact, UnitsApplied | UnitsFreed) and self._is_mine(fact.stamp):
+                self.number = max(self.number, fact.stamp.number)
+
+    def _is_mine(self, stamp: ReportStamp) -> bool:
+        return (stamp.source, stamp.session) == (self.source, self.fleet.session)
+
+    def step(self, facts: Iterable[Recorded], now: Instant) -> list[Command]:
+        """Act on what is new and on what falls due; the reports that come of it."""
+        for recorded in facts:
+            self._follow(recorded)
+        while self._due and self._due[0][0] <= now:
+            at, _, reservation_id = heappop(self._due)
+            self._reconcile(reservation_id, at)
+        return [command for seen in self.fleet.observe(now) for command in self._report(seen)]
+
+    def next_due(self) -> Instant | None:
+        """When an entitlement changes by itself."""
+        return self._due[0][0] if self._due else None
+
+    def _follow(self, recorded: Recorded) -> None:
+        """Fold a fact, and note the instants at which hardware has to change."""
+        fact = recorded.fact
+        if isinstance(fact, NodeJoined):
+            self._pools[fact.node_id] = fact.pool_id
+        elif isinstance(fact, PoolFrozen) and Act.APPLY.value in fact.acts:
+            self._frozen.add(fact.pool_id)
+        elif isinstance(fact, PoolThawed) and Act.APPLY.value in fact.acts:
+            self._frozen.discard(fact.pool_id)
+            for held in self._holdings.by_id.values():
+                self._later(recorded.occurred_at, held.reservation_id)
+        held_now = self._holdings.follow(recorded)
+        if held_now is None or held_now.state in {"held", "confirmed", "at-risk"}:
+            return
+        self._later(recorded.occurred_at, held_now.reservation_id)
+        for _, start, end in held_now.pieces:
+            for edge in (start, end):
+                if recorded.occurred_at < edge < held_now.end:
+                    self._later(edge, held_now.reservation_id)
+
+    def _later(self, at: Instant, reservation_id: ReservationId) -> None:
+        self._order += 1
+        heappush(self._due, (at, self._order, reservation_id))
+
+    def _reconcile(self, reservation_id: ReservationId, at: Instant) -> None:
+        """Free what one holder is no longer entitled to, then hand over what it is."""
+        held = self._holdings.by_id.get(reservation_id)
+        if held is None:
+            return
+        wanted = _wanted(held, at)
+        given = self._given.setdefault(reservation_id, {})
+        for node_id in [node_id for node_id in given if wanted.get(node_id) != given[node_id]]:
+            self.fleet.free(node_id, reservation_id, at)
+            del given[node_id]
+        if held.pool_id not in self._frozen:
+            for node_id, pieces in wanted.items():
+                if node_id not in given:
+                    self.fleet.apply(node_id, reservation_id, pieces, at)
+                    given[node_id] = pieces
+        if not given:
+            del self._given[reservation_id]
+            if held.state not in POSSESSING:
+                del self._holdings.by_id[reservation_id]
+
+    def _report(self, seen: Observation) -> list[Command]:
+        """An observation as the command that tells of it."""
+        if isinstance(seen, HealthSeen):
+            pool_id = self._pools.get(seen.node_id)
+            if pool_id is None:
+                return []
+            return [
+                ReportHealth(
+                    pool_id,
+                    seen.health,
+                    seen.cause,
+                    seen.node_id,
+                    seen.slots,
+                    boot_id=seen.boot_id,
+                    stamp=self._stamp(),
+                )
+            ]
+        if not seen.pieces:
+            return []
+        where = (seen.node_id, seen.holder, seen.pieces, seen.occurred_at, self._stamp())
+        match seen:
+            case Applied(failure=failure):
+                if failure:
+                    self._given.get(seen.holder, {}).pop(seen.node_id, None)
+                    self._later(seen.occurred_at, seen.holder)
+                return [ReportApplied(*where, failure)]
+            case Freed():
+                return [ReportFreed(*where)]
+
+    def _stamp(self) -> ReportStamp:
+        self.number += 1
+        return ReportStamp(self.source, self.fleet.session, self.number)
+
+
+def _wanted(held: Held, at: Instant) -> Wanted:
+    """What a holder is entitled to at an instant, by node."""
+    if held.state not in POSSESSING:
+        return {}
+    wanted: dict[NodeId, list[Piece]] = {}
+    for piece, start, end in held.pieces:
+        if start <= at < end:
+            wanted.setdefault(piece.node_id, []).append(piece)
+    return {node_id: tuple(sorted(pieces)) for node_id, pieces in wanted.items()}
