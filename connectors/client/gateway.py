@@ -19,40 +19,54 @@ class SequencerAway(ConnectionError):
 class Gateway:
     """Blocking, for one caller: sends a group, waits for all of it."""
 
-    def __init__(self, path: Path, patience: float | None = ANSWER_SECONDS_MAX) -> None:
-        """Connect. Raises `SequencerAway`."""
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(patience)
+    def __init__(self, path: Path, patience: float = ANSWER_SECONDS_MAX) -> None:
+        """Connect when first asked, waiting so long for an answer."""
+        self._path = path
+        self._patience = patience
+        self._socket: socket.socket | None = None
         self._inward = bytearray()
-        try:
-            self._socket.connect(str(path))
-        except OSError as error:
-            raise SequencerAway(f"no sequencer at {path}: {error.strerror}") from error
+
+    def _open(self) -> socket.socket:
+        if self._socket is None:
+            fresh = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            fresh.settimeout(self._patience)
+            try:
+                fresh.connect(str(self._path))
+            except OSError as error:
+                fresh.close()
+                raise SequencerAway(f"no sequencer at {self._path}: {error.strerror}") from error
+            self._socket = fresh
+            self._inward.clear()
+        return self._socket
 
     def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """The durable outcomes of commands, in their order. Raises `SequencerAway`."""
         outcomes: dict[int, Outcome] = {}
+        connection = self._open()
         try:
-            self._socket.sendall(
+            connection.sendall(
                 b"".join(
                     frame(number, encode_submission(submission))
                     for number, submission in enumerate(submissions)
                 )
             )
             while len(outcomes) < len(submissions):
-                data = self._socket.recv(RECEIVE_BYTES)
+                data = connection.recv(RECEIVE_BYTES)
                 if not data:
                     raise SequencerAway("the sequencer closed the connection")
                 self._inward += data
                 for number, payload in split(self._inward):
                     outcomes[number] = decode_outcome(payload)
         except OSError as error:
+            self.close()
             raise SequencerAway(str(error)) from error
         return [outcomes[number] for number in range(len(submissions))]
 
     def close(self) -> None:
-        """Let go of the connection."""
-        self._socket.close()
+        """Let go of the connection; the next question makes a new one."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
 
 
 class AsyncGateway:

@@ -56,6 +56,14 @@ class Reconciler:
             if isinstance(fact, UnitsApplied | UnitsFreed) and self._is_mine(fact.stamp):
                 self.number = max(self.number, fact.stamp.number)
 
+    def given(self) -> dict[tuple[NodeId, ReservationId], tuple[Piece, ...]]:
+        """What was handed over and not taken back."""
+        return {
+            (node_id, holder): pieces
+            for holder, nodes in self._given.items()
+            for node_id, pieces in nodes.items()
+        }
+
     def _is_mine(self, stamp: ReportStamp) -> bool:
         return (stamp.source, stamp.session) == (self.source, self.fleet.session)
 

@@ -126,6 +126,10 @@ class SimulatedFleet:
             del self._freeing[key]
             self._held.pop(key, None)
 
+    def adopt(self, held: Mapping[Holding, tuple[Piece, ...]]) -> None:
+        """Hold what was held before a restart, without reporting it again."""
+        self._held.update(held)
+
     def held(self) -> Mapping[Holding, tuple[Piece, ...]]:
         """What the hardware itself holds now."""
         return {key: pieces for key, pieces in self._held.items() if key not in self._freeing}

@@ -329,3 +329,19 @@ def _slots_of(first_milli: int, width_milli: int) -> Iterable[tuple[int, int]]:
     end = first_milli + width_milli
     for slot in range(first_milli // WHOLE, (end + WHOLE - 1) // WHOLE):
         yield slot, min(end, (slot + 1) * WHOLE) - max(first_milli, slot * WHOLE)
+
+
+def warm_up() -> None:
+    """Compile every kernel, or load it from numba's cache; the first time takes seconds."""
+    index = PlacementIndex(0, horizon_slots=4 * BLOCK)
+    index.add_node(8, "warm", ())
+    index.set_open(0, is_open=True)
+    denied = index.denied((), None, ())
+    index.find_gpus(1, 0, 10, denied)
+    index.find_nodes(1, 0, 10, denied, None)
+    index.hold(0, 0, 500, 0, 10, 0)
+    index.find_share(100, 0, 10, 0, denied)
+    index.tightest(0, 10, denied)
+    index.ends(0, 100)
+    index.release(0, 0, 500, 0, 10, 0)
+    index._rebuild()  # noqa: SLF001 - our own

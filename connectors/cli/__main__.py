@@ -1,0 +1,5 @@
+"""The command as a module."""
+
+from connectors.cli.app import main
+
+main()

@@ -1,0 +1,54 @@
+"""The `gpuledger` command."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from connectors.cli import booking, fleet, running, seeing
+from connectors.cli.console import options
+
+app = typer.Typer(
+    name="gpuledger",
+    help="An event-sourced reservation ledger for shared GPU fleets.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def before(
+    as_json: Annotated[bool, typer.Option("--json", help="JSON on standard output")] = False,
+    server: Annotated[str, typer.Option(help="the service's address")] = "",
+    token: Annotated[str, typer.Option(help="a bearer token")] = "",
+    role: Annotated[str, typer.Option("--as", help="whose token of the local service")] = "operator",
+    data: Annotated[Path | None, typer.Option(help="the data folder")] = None,
+) -> None:
+    """Options that stand before every verb."""
+    options.json, options.server, options.token = as_json, server, token
+    options.role, options.data = role, data
+
+
+for verb in (
+    running.dev,
+    running.serve,
+    running.migrate,
+    running.doctor,
+    seeing.status,
+    seeing.calendar,
+    seeing.watch,
+    seeing.why,
+    seeing.whoami,
+    seeing.availability,
+    seeing.freeze,
+    seeing.thaw,
+    booking.reserve,
+):
+    app.command()(verb)
+for group in (fleet.node, fleet.pool, fleet.tenant, fleet.quota, booking.app):
+    app.add_typer(group)
+
+
+def main() -> None:
+    """Run it."""
+    app()

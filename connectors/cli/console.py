@@ -1,0 +1,211 @@
+"""How the command line finds the service, and how it tells: tables for people, JSON for programs."""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from connectors import wiring
+from connectors.client.http import Api, Refused, Unreachable
+from connectors.running.files import default_folder
+
+DONE, REFUSED, USED_WRONGLY, NOT_REACHABLE = 0, 1, 2, 3
+
+out = Console(soft_wrap=True)
+err = Console(stderr=True, soft_wrap=True)
+
+
+@dataclass(slots=True)
+class Options:
+    """What stands before the verb."""
+
+    json: bool = False
+    server: str = ""
+    token: str = ""
+    role: str = "operator"
+    data: Path | None = None
+
+
+options = Options()
+
+
+def folder() -> Path:
+    """The data folder that is meant."""
+    return options.data or default_folder()
+
+
+def api() -> Api:
+    """The service: by `--server`, by the environment, or the one that runs here."""
+    url = options.server or os.environ.get("GPULEDGER_SERVER", "")
+    token = options.token or os.environ.get("GPULEDGER_TOKEN", "")
+    service = wiring.running(folder())
+    if service is not None:
+        url = url or service.url
+        token = token or service.tokens.get(options.role, "")
+    if not url:
+        fail(
+            NOT_REACHABLE,
+            f"no service runs over {folder()}",
+            "start one with 'make run' or 'gpuledger dev', or name one with --server and --token",
+        )
+    return wiring.api(url, token)
+
+
+def fail(status: int, what: str, remedy: str = "") -> None:
+    """End with a status, saying what is wrong and what to do."""
+    err.print(f"[bold red]{what}[/]", highlight=False)
+    if remedy:
+        err.print(remedy, highlight=False)
+    raise typer.Exit(status)
+
+
+@contextmanager
+def refusals_told() -> Iterator[None]:
+    """Refusals and silence end the command with their own status."""
+    try:
+        yield
+    except Refused as error:
+        tell_refusal(error.problem)
+        raise typer.Exit(REFUSED) from error
+    except Unreachable as error:
+        fail(NOT_REACHABLE, str(error), "is the service running? 'gpuledger doctor' looks")
+
+
+def tell_refusal(problem: dict[str, Any]) -> None:
+    """A refusal with its facts, whether a retry helps, and what would fit instead."""
+    if options.json:
+        print(json.dumps(problem))  # noqa: T201 - JSON for programs
+        return
+    err.print(f"[bold red]refused:[/] {problem.get('title', 'no reason')}", highlight=False)
+    for name, value in (problem.get("facts") or {}).items():
+        err.print(f"  {name.replace('_', ' ')}: {value}", highlight=False)
+    if not problem.get("facts") and problem.get("detail"):
+        err.print(f"  {problem['detail']}", highlight=False)
+    if problem.get("retry"):
+        err.print(f"  retry: {problem['retry'].replace('-', ' ')}", highlight=False)
+    for offer in problem.get("offers") or ():
+        err.print(f"  [green]would fit:[/] {offer['start']} to {offer['end']}", highlight=False)
+    if problem.get("command_id"):
+        err.print(f"  why: gpuledger why {problem['command_id']}", highlight=False)
+
+
+def tell(
+    content: dict[str, Any] | list[Any], rows: Sequence[dict[str, Any]], columns: Sequence[str], title: str = ""
+) -> None:
+    """The same content as JSON, or as a table."""
+    if options.json:
+        print(json.dumps(content))  # noqa: T201 - JSON for programs
+        return
+    table = Table(title=title or None, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column.replace("_", " "))
+    for row in rows:
+        table.add_row(*(_cell(row.get(column)) for column in columns))
+    out.print(table)
+    if not rows:
+        out.print("(none)", style="dim")
+
+
+def _cell(value: Any) -> str:  # noqa: ANN401 - JSON
+    text = "" if value is None else str(value)
+    colours = {"failed": "red", "degraded": "red", "suspected": "yellow", "ready": "green", "active": "green"}
+    return f"[{colours[text]}]{text}[/]" if text in colours else text
+
+
+def tell_outcome(content: dict[str, Any]) -> None:
+    """What a command came to."""
+    if options.json:
+        print(json.dumps(content))  # noqa: T201 - JSON for programs
+        return
+    if content["outcome"] == "no-effect":
+        out.print("already so; nothing changed", style="dim")
+    for fact in content["facts"]:
+        name = fact["type"].split(".")[0]
+        hidden = {"seq", "type", "stream", "version"}
+        told = ", ".join(
+            f"{key}={_short(value)}" for key, value in fact.items() if key not in hidden and value
+        )
+        out.print(f"[bold]{name}[/] [dim]#{fact['seq']}[/] {told}", highlight=False)
+    if content.get("id"):
+        out.print(f"id: [bold]{content['id']}[/]", highlight=False)
+
+
+def _short(value: Any) -> str:  # noqa: ANN401 - JSON
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k}={_short(v)}" for k, v in value.items() if v) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_short(v) for v in value) + "]"
+    return str(value)
+
+
+def command(path: str, body: dict[str, Any], key: str = "", *, dry_run: bool = False) -> None:
+    """Send a command and tell what it came to."""
+    with refusals_told():
+        given = {name: value for name, value in body.items() if value is not None}
+        tell_outcome(api().post(path, given, key, dry_run=dry_run))
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+def duration(text: str) -> int:
+    """Seconds from `90m`, `4h`, `2d`, `1h30m`."""
+    total, number = 0, ""
+    for letter in text.strip():
+        if letter.isdigit():
+            number += letter
+        elif letter in _UNITS and number:
+            total += int(number) * _UNITS[letter]
+            number = ""
+        else:
+            raise typer.BadParameter(f"{text!r} is no duration; write 90m, 4h, 2d or 1h30m")
+    if number or not total:
+        raise typer.BadParameter(f"{text!r} is no duration; write 90m, 4h, 2d or 1h30m")
+    return total
+
+
+def instant(text: str, zone: str = "") -> str | None:
+    """RFC 3339 from `now`, `tomorrow 09:00`, `today 14:30`, `09:00`, ISO; None for `now`."""
+    where = _zone(zone)
+    if text == "now":
+        return None
+    local = datetime.now(where)
+    words = text.split()
+    days = {"today": 0, "tomorrow": 1}
+    if words[0] in days or ":" in words[0] and "-" not in words[0]:
+        day = local.date() + timedelta(days=days.get(words[0], 0))
+        clock = words[-1] if ":" in words[-1] else "00:00"
+        moment = datetime.fromisoformat(f"{day}T{clock}").replace(tzinfo=where)
+    else:
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError as error:
+            raise typer.BadParameter(
+                f"{text!r} is no time; write now, tomorrow 09:00 or 2026-01-01T09:00"
+            ) from error
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=where)
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _zone(name: str) -> Any:  # noqa: ANN401 - a tzinfo
+    if not name:
+        return datetime.now().astimezone().tzinfo
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise typer.BadParameter(f"{name!r} is no IANA zone, such as Europe/Berlin") from error
+
+
+def group(name: str, help_text: str) -> tuple[typer.Typer, Callable[..., Any]]:
+    """A group of verbs, and the decorator that adds one."""
+    app = typer.Typer(name=name, help=help_text, no_args_is_help=True)
+    return app, app.command

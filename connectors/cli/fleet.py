@@ -1,0 +1,160 @@
+"""Verbs of the fleet: nodes, pools, tenants, quota."""
+
+from typing import Annotated
+
+import typer
+
+from connectors.cli.console import api, command, group, instant, refusals_told, tell
+
+node, node_verb = group("node", "Nodes: add, list, cordon, drain, maintain, fail, recover, retire")
+pool, pool_verb = group("pool", "Pools: open, list, close")
+tenant, tenant_verb = group("tenant", "Tenants: register, list, close")
+quota, quota_verb = group("quota", "Quota: grant, list")
+
+NodeName = Annotated[str, typer.Argument(help="the node's name")]
+PoolName = Annotated[str, typer.Option("--pool", help="the pool")]
+
+
+@node_verb("list")
+def list_nodes() -> None:
+    """All nodes and their health."""
+    with refusals_told():
+        content = api().get("/v1/nodes")
+    columns = ("node_id", "pool_id", "state", "model", "gpus", "failed_slots", "cause", "since")
+    tell(content, content["nodes"], columns)
+
+
+@node_verb("add")
+def add_node(
+    name: NodeName,
+    model: Annotated[str, typer.Option(help="the GPU model")] = "H100",
+    gpus: Annotated[int, typer.Option(help="GPUs of the node")] = 8,
+    pool_id: PoolName = "main",
+) -> None:
+    """Make a machine part of a pool."""
+    command("/v1/nodes", {"pool_id": pool_id, "node_id": name, "model": model, "gpus": gpus})
+
+
+@node_verb("cordon")
+def cordon(name: NodeName, reason: str = "") -> None:
+    """Give it no new holder."""
+    command(f"/v1/nodes/{name}/cordon", {"reason": reason})
+
+
+@node_verb("uncordon")
+def uncordon(name: NodeName) -> None:
+    """Let it serve again."""
+    command(f"/v1/nodes/{name}/uncordon", {})
+
+
+@node_verb("drain")
+def drain(name: NodeName, reason: str = "") -> None:
+    """Empty it: move what has not started, let what runs end."""
+    command(f"/v1/nodes/{name}/drain", {"reason": reason})
+
+
+@node_verb("retire")
+def retire(name: NodeName) -> None:
+    """Take it out of the fleet for good."""
+    command(f"/v1/nodes/{name}/retire", {})
+
+
+@node_verb("maintenance")
+def maintenance(
+    name: NodeName,
+    start: Annotated[str, typer.Option("--from", help="tomorrow 09:00, ISO")],
+    end: Annotated[str, typer.Option("--to", help="tomorrow 12:00, ISO")],
+    pool_id: PoolName = "main",
+) -> None:
+    """Take it out for a span."""
+    body = {"pool_id": pool_id, "node_id": name, "start": instant(start), "end": instant(end)}
+    command("/v1/maintenances", body)
+
+
+@node_verb("fail")
+def fail_node(
+    name: NodeName,
+    cause: Annotated[str, typer.Option(help="a short code")] = "operator",
+    slot: Annotated[list[int] | None, typer.Option(help="only these GPUs")] = None,
+    pool_id: PoolName = "main",
+) -> None:
+    """Report that it, or some of its GPUs, failed."""
+    body = {"pool_id": pool_id, "node_id": name, "health": "failed", "cause": cause}
+    command("/v1/health-reports", body | {"slots": slot or []})
+
+
+@node_verb("recover")
+def recover_node(
+    name: NodeName,
+    slot: Annotated[list[int] | None, typer.Option(help="only these GPUs")] = None,
+    pool_id: PoolName = "main",
+) -> None:
+    """Report that it, or some of its GPUs, is back."""
+    body = {"pool_id": pool_id, "node_id": name, "health": "recovered", "cause": "operator"}
+    command("/v1/health-reports", body | {"slots": slot or []})
+
+
+@pool_verb("list")
+def list_pools() -> None:
+    """All pools."""
+    with refusals_told():
+        content = api().get("/v1/pools")
+    tell(content, content["pools"], ("pool_id", "site", "state", "nodes", "gpus", "frozen"))
+
+
+@pool_verb("open")
+def open_pool(name: str, site: str = "") -> None:
+    """Let a pool take reservations."""
+    command("/v1/pools", {"pool_id": name, "site": site})
+
+
+@pool_verb("close")
+def close_pool(name: str) -> None:
+    """Take no more reservations in an empty pool."""
+    command(f"/v1/pools/{name}/close", {})
+
+
+@tenant_verb("list")
+def list_tenants() -> None:
+    """All tenants."""
+    with refusals_told():
+        content = api().get("/v1/tenants")
+    tell(content, content["tenants"], ("tenant_id", "parent_id", "state"))
+
+
+@tenant_verb("register")
+def register(name: str, parent: str = "") -> None:
+    """Let a team hold quota and reserve."""
+    command("/v1/tenants", {"tenant_id": name, "parent_id": parent or None})
+
+
+@tenant_verb("close")
+def close_tenant(name: str) -> None:
+    """Let a team book no more."""
+    command(f"/v1/tenants/{name}/close", {})
+
+
+@quota_verb("list")
+def list_quota() -> None:
+    """All grants that you may see."""
+    with refusals_told():
+        content = api().get("/v1/quota")
+    columns = ("grant_id", "tenant_id", "pool_id", "nominal_milli", "borrow_milli", "start", "end")
+    tell(content, content["quota"], columns)
+
+
+@quota_verb("grant")
+def grant(
+    name: Annotated[str, typer.Argument(help="the tenant")],
+    gpus: Annotated[int, typer.Option(help="nominal GPUs")],
+    borrow: Annotated[int, typer.Option(help="GPUs that may be borrowed beyond")] = 0,
+    pool_id: PoolName = "main",
+) -> None:
+    """Entitle a tenant to GPUs from now on."""
+    body = {
+        "tenant_id": name,
+        "pool_id": pool_id,
+        "nominal_milli": gpus * 1000,
+        "borrow_milli": borrow * 1000,
+    }
+    command("/v1/quota", body)

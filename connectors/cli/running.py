@@ -1,0 +1,266 @@
+"""Verbs that run: dev, serve, migrate, doctor."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from domain.ids import TenantId
+from domain.principal import Role
+
+from connectors import wiring
+from connectors.cli.console import NOT_REACHABLE, REFUSED, err, fail, folder, options, tell
+from connectors.client.http import Api, Refused, Unreachable
+from connectors.embedded.folder import DataFolder, FolderRefused
+from connectors.embedded.server import EmbeddedPostgres, PostgresRefused
+from connectors.running.files import Service, forget_service, write_service
+from connectors.tokens.tokens import Tokens
+
+READY_SECONDS_MAX = 120
+STOP_SECONDS_MAX = 20
+RESTARTS_MAX = 5
+FLEET_NODES = 16
+TENANTS = ("team-a", "team-b")
+TRY = (
+    "status",
+    "reserve --gpus 8 --for 4h --tenant team-a",
+    "reserve --nodes 16 --for 2h --tenant team-b      # refused, with the windows that would fit",
+    "node fail node-01                                # its holder moves",
+    "why ID                                           # the story of a reservation",
+)
+
+
+def _free_port(port: int) -> int:
+    """A port that can be listened on; 0 means any."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            fail(REFUSED, f"port {port} is in use: {error.strerror}", "give another with --port")
+        return int(probe.getsockname()[1])
+
+
+def dev(
+    port: Annotated[int, typer.Option(help="0 takes any free one")] = 8420,
+    dsn: Annotated[str, typer.Option(help="a PostgreSQL of yours; embedded when not given")] = "",
+) -> None:
+    """Run the whole service here: PostgreSQL, the ledger, a simulated fleet, HTTP."""
+    begun = time.monotonic()
+    wiring.log_as_lines()
+    port = _free_port(port)
+    try:
+        data = DataFolder.open(folder(), clock="wall")
+    except FolderRefused as error:
+        fail(REFUSED, str(error))
+    server = None
+    try:
+        if not dsn:
+            server = wiring.embedded(data, _tell)
+            dsn = server.start()
+        wiring.prepare(dsn)
+        _run(data, dsn, port, begun)
+    except PostgresRefused as error:
+        fail(NOT_REACHABLE, str(error))
+    finally:
+        forget_service(data.path)
+        if server is not None:
+            server.stop()
+        data.close()
+
+
+def _tell(what: str) -> None:
+    err.print(f"... {what}", style="dim")
+
+
+def _run(data: DataFolder, dsn: str, port: int, begun: float) -> None:
+    """The roles as processes, until a signal comes or one of them cannot be kept up."""
+    service = _service(data, dsn, port)
+    stopped = _signalled()
+    children = {role: _spawn(role, data.path) for role in wiring.ROLES}
+    try:
+        _await_ready(service, children, stopped)
+        if not stopped():
+            _seed(wiring.api(service.url, service.tokens["operator"]))
+            _greet(service, time.monotonic() - begun)
+        _watch(data.path, children, stopped)
+    finally:
+        _stop(children)
+
+
+def _service(data: DataFolder, dsn: str, port: int) -> Service:
+    """Fresh tokens, one of each role, and the place where all of it is found."""
+    tokens = Tokens({})
+    issued = {role.value: tokens.issue(role) for role in Role if role is not Role.TENANT}
+    issued |= {tenant: tokens.issue(Role.TENANT, TenantId(tenant)) for tenant in TENANTS}
+    tokens.write(data.path / "tokens.json")
+    data.secret("fingerprint")
+    path = str(EmbeddedPostgres(data.path, "").socket)
+    Path(path).mkdir(mode=0o700, exist_ok=True)
+    service = Service(
+        dsn, f"{path}/sequencer.sock", f"http://127.0.0.1:{port}", os.getpid(), issued
+    )
+    write_service(data.path, service)
+    return service
+
+
+def _signalled() -> Callable[[], bool]:
+    stopped = [False]
+
+    def stop(*_: object) -> None:
+        stopped[0] = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    return lambda: stopped[0]
+
+
+def _spawn(role: str, path: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "connectors.cli", "--data", str(path), "serve", role]
+    return subprocess.Popen(command, start_new_session=True)  # noqa: S603 - our own command
+
+
+def _await_ready(
+    service: Service, children: dict[str, subprocess.Popen[bytes]], stopped: Callable[[], bool]
+) -> None:
+    """Wait until the ledger decides and answers."""
+    api = wiring.api(service.url, "")
+    until = time.monotonic() + READY_SECONDS_MAX
+    told = False
+    while not stopped():
+        for role, child in children.items():
+            if role != "reconciler" and child.poll() is not None:
+                fail(NOT_REACHABLE, f"{role} ended with status {child.returncode}")
+        try:
+            if Path(service.socket).exists() and api.get("/v1/health")["status"] == "ok":
+                return
+        except (Unreachable, Refused):
+            pass
+        if time.monotonic() > until:
+            fail(NOT_REACHABLE, f"not ready after {READY_SECONDS_MAX} s")
+        if not told and time.monotonic() > until - READY_SECONDS_MAX + 6:
+            _tell("compiling the placer (first start only)")
+            told = True
+        time.sleep(0.05)
+
+
+def _seed(api: Api) -> None:
+    """A simulated fleet and two teams, the first time."""
+    entries: list[dict[str, Any]] = [
+        {"command": "OpenPool", "body": {"pool_id": "main", "site": "here"}}
+    ]
+    for number in range(1, FLEET_NODES + 1):
+        rack = f"rack-{(number - 1) // 4 + 1}"
+        body = {
+            "pool_id": "main",
+            "node_id": f"node-{number:02}",
+            "model": "H100",
+            "gpus": 8,
+            "gpu_memory_mib": 81_920,
+            "levels": [{"level": "rack", "group": rack}],
+        }
+        entries.append({"command": "JoinNode", "body": body})
+    for tenant in TENANTS:
+        entries.append({"command": "RegisterTenant", "body": {"tenant_id": tenant}})
+        quota = {"tenant_id": tenant, "pool_id": "main", "nominal_milli": 128_000}
+        entries.append({"command": "GrantQuota", "body": quota})
+    for at, entry in enumerate(entries):
+        entry["key"] = f"dev-fleet-{at}"
+    body = {"commands": entries}
+    api.post("/v1/batch?brief=true", body, "dev-fleet")
+
+
+def _greet(service: Service, seconds: float) -> None:
+    """Where it is, and what to try first."""
+    lines = [service.url, *(f"  ./gpuledger {line}" for line in TRY)]
+    print("\n".join(lines), flush=True)  # noqa: T201 - the first lines that a newcomer reads
+    _tell(f"ready after {seconds:.1f} s; tokens are in {folder()}/service.json; Ctrl-C stops")
+
+
+def _watch(
+    path: Path, children: dict[str, subprocess.Popen[bytes]], stopped: Callable[[], bool]
+) -> None:
+    """Start a role again that ended by itself, a few times."""
+    restarts = dict.fromkeys(children, 0)
+    while not stopped():
+        time.sleep(0.2)
+        for role, child in list(children.items()):
+            if child.poll() is None or stopped():
+                continue
+            restarts[role] += 1
+            if restarts[role] > RESTARTS_MAX:
+                fail(NOT_REACHABLE, f"{role} ended {restarts[role]} times; giving up")
+            _tell(f"{role} ended with status {child.returncode}; starting it again")
+            children[role] = _spawn(role, path)
+
+
+def _stop(children: dict[str, subprocess.Popen[bytes]]) -> None:
+    for child in children.values():
+        if child.poll() is None:
+            child.terminate()
+    until = time.monotonic() + STOP_SECONDS_MAX
+    for child in children.values():
+        try:
+            child.wait(max(0.1, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+def serve(role: Annotated[str, typer.Argument(help=", ".join(wiring.ROLES))]) -> None:
+    """Run one role of a service whose data folder is open elsewhere."""
+    wiring.log_as_lines()
+    service = wiring.running(folder())
+    if service is None:
+        fail(NOT_REACHABLE, f"no service is described in {folder()}", "'gpuledger dev' makes one")
+        return
+    path = folder()
+    match role:
+        case "sequencer":
+            secret = bytes.fromhex((path / "fingerprint.secret").read_text())
+            status = wiring.serve_sequencer(service, secret, virtual=False)
+        case "follower":
+            status = wiring.serve_follower(service)
+        case "reconciler":
+            status = wiring.serve_reconciler(service)
+        case "http":
+            port = int(service.url.rsplit(":", 1)[1])
+            status = wiring.serve_http(service, path / "tokens.json", port)
+        case _:
+            raise typer.BadParameter(f"{role!r} is no role; there are {', '.join(wiring.ROLES)}")
+    raise typer.Exit(status)
+
+
+def migrate(dsn: Annotated[str, typer.Argument(help="the database")]) -> None:
+    """Bring a database up to this release; safe to run twice."""
+    names = wiring.prepare(dsn)
+    tell({"applied": names}, [{"applied": name} for name in names], ("applied",))
+
+
+def doctor() -> None:
+    """Say what is configured, reachable and missing."""
+    rows = [{"what": "data folder", "state": str(folder()), "ok": folder().exists()}]
+    service = wiring.running(folder())
+    rows.append({"what": "service", "state": service.url if service else "none", "ok": service is not None})
+    if service is not None:
+        api = wiring.api(service.url, service.tokens.get("operator", ""))
+        try:
+            health = api.get("/v1/health")
+            rows.append({"what": "ledger", "state": f"{health['status']}, seq {health['head']}", "ok": True})
+            for p in api.get("/v1/projections")["projections"]:
+                lag = health["head"] - p["seq"]
+                state = p["poison"] or f"{lag} events behind"
+                rows.append({"what": f"projection {p['name']}", "state": state, "ok": not p["poison"]})
+        except (Unreachable, Refused) as error:
+            rows.append({"what": "ledger", "state": str(error), "ok": False})
+    tell({"checks": rows}, rows, ("what", "state", "ok"))
+    if not options.json and service is not None:
+        err.print("one PostgreSQL without a synchronous standby: its disk is the only copy", style="dim")
+    if not all(row["ok"] for row in rows):
+        raise typer.Exit(REFUSED)

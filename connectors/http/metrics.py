@@ -1,0 +1,51 @@
+"""Prometheus metrics: requests by route and status, and how far the read models are."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fastapi import FastAPI, Request
+from fastapi.responses import Response
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, Histogram
+from prometheus_client.exposition import generate_latest
+
+from connectors.http.reading import ReadModels
+
+REGISTRY = CollectorRegistry()
+SECONDS = Histogram(
+    "gpuledger_http_request_seconds", "Time to answer a request", ["method"], registry=REGISTRY
+)
+HEAD = Gauge("gpuledger_log_seq", "The last position of the log", registry=REGISTRY)
+LAG = Gauge(
+    "gpuledger_projection_lag_events",
+    "Events that a read model has not folded yet",
+    ["projection"],
+    registry=REGISTRY,
+)
+
+
+@contextmanager
+def timed(request: Request) -> Iterator[None]:
+    """Count a request and how long it took."""
+    begun = time.perf_counter()
+    try:
+        yield
+    finally:
+        SECONDS.labels(request.method).observe(time.perf_counter() - begun)
+
+
+def add(app: FastAPI, models: ReadModels) -> None:
+    """Register `/metrics`."""
+
+    async def metrics() -> Response:
+        """Metrics for Prometheus."""
+        rows = await models.rows(
+            "SELECT p.name, h.seq AS head, h.seq - p.seq AS lag FROM projection p, log_head h"
+            " WHERE h.shard = 0"
+        )
+        for row in rows:
+            HEAD.set(row["head"])
+            LAG.labels(row["name"]).set(row["lag"])
+        return Response(generate_latest(REGISTRY), media_type=CONTENT_TYPE_LATEST)
+
+    app.add_api_route("/metrics", metrics, methods=["GET"], include_in_schema=False)

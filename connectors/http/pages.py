@@ -1,0 +1,70 @@
+"""Pages for people: the front page, the calendar, and the reference of the API."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from domain.principal import Principal
+from domain.timespan import MICROSECONDS
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse, Response
+from jinja2 import Environment, FileSystemLoader, select_autoescape
+
+from connectors.http.reading import ReadModels
+
+HOURS_SHOWN = 24
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=select_autoescape()
+)
+
+
+def add(app: FastAPI, models: ReadModels) -> None:
+    """Register the pages; none needs anything from outside."""
+
+    async def front() -> Response:
+        """What is here."""
+        return HTMLResponse(_TEMPLATES.get_template("front.html").render())
+
+    async def docs() -> Response:
+        """Every route, from the OpenAPI description."""
+        page = _TEMPLATES.get_template("docs.html")
+        return HTMLResponse(page.render(paths=app.openapi()["paths"]))
+
+    async def style() -> Response:
+        """The one style sheet."""
+        text = (Path(__file__).parent / "templates" / "style.css").read_text()
+        return Response(text, media_type="text/css")
+
+    async def calendar(request: Request) -> Response:
+        """The next day as a Gantt chart, a line per node."""
+        principal: Principal = request.state.principal
+        now = time.time_ns() // 1000
+        start = now - now % (3600 * MICROSECONDS)
+        end = start + HOURS_SHOWN * 3600 * MICROSECONDS
+        rows = await models.calendar(principal, start, end)
+        page = _TEMPLATES.get_template("calendar.html")
+        return HTMLResponse(page.render(lines=_lines(rows, start, end), hours=range(HOURS_SHOWN)))
+
+    for path, page in (("/", front), ("/docs", docs), ("/style.css", style), ("/calendar", calendar)):
+        app.add_api_route(path, page, methods=["GET"], include_in_schema=False)
+
+
+def _lines(rows: list[dict[str, Any]], start: int, end: int) -> dict[str, list[dict[str, Any]]]:
+    """For each node its bars, in percent of the time shown and of the node."""
+    lines: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        left = max(row["start"], start)
+        right = min(row["end"], end)
+        lines.setdefault(row["node_id"], []).append(
+            {
+                "left": 100 * (left - start) / (end - start),
+                "width": 100 * (right - left) / (end - start),
+                "top": row["first_milli"] / 80,
+                "height": row["width_milli"] / 80,
+                "tenant": row["tenant_id"],
+                "state": row["state"],
+                "id": row["reservation_id"],
+                "hue": sum(row["tenant_id"].encode()) * 47 % 360,
+            }
+        )
+    return dict(sorted(lines.items()))

@@ -1,0 +1,160 @@
+"""What readers ask of the read models, as SQL with the reader's tenant built in."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from domain.principal import Principal, Role
+from psycopg import AsyncConnection
+from psycopg.rows import dict_row
+from psycopg_pool import AsyncConnectionPool
+from schemas.json_form import instant_text
+
+ROWS_MAX = 1_000
+
+_INSTANTS = frozenset({"start", "end", "until", "since", "hour", "recorded_at"})
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(slots=True)
+class ReadModels:
+    """The read models of a service, over a pool of connections."""
+
+    pool: AsyncConnectionPool[AsyncConnection[dict[str, Any]]]
+
+    @classmethod
+    def of(cls, dsn: str) -> "ReadModels":
+        """Connect when first asked."""
+        pool: AsyncConnectionPool[AsyncConnection[dict[str, Any]]] = AsyncConnectionPool(
+            dsn,
+            min_size=1,
+            max_size=8,
+            open=False,
+            timeout=3.0,
+            kwargs={"row_factory": dict_row, "autocommit": True},
+        )
+        return cls(pool)
+
+    async def rows(self, text: str, **values: Any) -> Rows:  # noqa: ANN401 - SQL values
+        """The rows of a query."""
+        async with self.pool.connection() as connection:
+            cursor = await connection.execute(text.encode(), values)
+            return await cursor.fetchall()
+
+    async def seq(self, projection: str) -> int:
+        """How far a projection is."""
+        rows = await self.rows("SELECT seq FROM projection WHERE name = %(name)s", name=projection)
+        return int(rows[0]["seq"]) if rows else 0
+
+    async def status(self) -> Rows:
+        """Pools with what is held of them at this moment."""
+        return await self.rows(
+            "SELECT p.*, coalesce(sum(c.width_milli) FILTER (WHERE c.start <= t.now AND t.now < c.\"end\""
+            " AND c.state IN ('active', 'degraded', 'leaving')), 0)::bigint AS held_milli,"
+            " count(DISTINCT c.reservation_id) FILTER (WHERE c.start <= t.now AND t.now < c.\"end\")"
+            " AS running"
+            " FROM pool p CROSS JOIN (SELECT (extract(epoch FROM now()) * 1e6)::bigint AS now) t"
+            " LEFT JOIN calendar c ON c.pool_id = p.pool_id AND c.\"end\" > t.now"
+            " GROUP BY p.pool_id, t.now ORDER BY p.pool_id"
+        )
+
+    async def nodes(self) -> Rows:
+        """All nodes."""
+        return await self.rows("SELECT * FROM node ORDER BY node_id LIMIT 100000")
+
+    async def reservations(self, reader: Principal, state: str = "", limit: int = 100) -> Rows:
+        """The newest reservations that a reader may see."""
+        return await self.rows(
+            "SELECT * FROM reservation WHERE (%(all)s OR tenant_id = %(tenant)s)"
+            " AND (%(state)s = '' OR state = %(state)s) ORDER BY seq DESC LIMIT %(limit)s",
+            **_reach(reader),
+            state=state,
+            limit=min(limit, ROWS_MAX),
+        )
+
+    async def reservation(self, reader: Principal, reservation_id: str) -> dict[str, Any] | None:
+        """One reservation, if the reader may see it."""
+        rows = await self.rows(
+            "SELECT * FROM reservation WHERE reservation_id = %(id)s"
+            " AND (%(all)s OR tenant_id = %(tenant)s)",
+            **_reach(reader),
+            id=reservation_id,
+        )
+        return rows[0] if rows else None
+
+    async def units(self, reservation_id: str) -> Rows:
+        """The rows of the calendar of one reservation."""
+        return await self.rows(
+            "SELECT * FROM calendar WHERE reservation_id = %(id)s"
+            " ORDER BY start, node_id, first_milli",
+            id=reservation_id,
+        )
+
+    async def calendar(self, reader: Principal, start: int, end: int) -> Rows:
+        """What is held in a span, as far as the reader may see it."""
+        return await self.rows(
+            "SELECT * FROM calendar WHERE start < %(end)s AND \"end\" > %(start)s"
+            " AND (%(all)s OR tenant_id = %(tenant)s)"
+            " ORDER BY node_id, first_milli, start LIMIT 20000",
+            **_reach(reader),
+            start=start,
+            end=end,
+        )
+
+    async def quota(self, reader: Principal) -> Rows:
+        """Grants that a reader may see."""
+        return await self.rows(
+            "SELECT * FROM quota_grant WHERE %(all)s OR tenant_id = %(tenant)s"
+            " ORDER BY tenant_id, pool_id, start",
+            **_reach(reader),
+        )
+
+    async def usage(self, reader: Principal, start: int, end: int) -> Rows:
+        """Usage by pool, tenant and state over a span."""
+        return await self.rows(
+            "SELECT pool_id, tenant_id, state, sum(gpu_microseconds)::text AS gpu_microseconds"
+            " FROM usage WHERE hour >= %(start)s AND hour < %(end)s"
+            " AND (%(all)s OR tenant_id = %(tenant)s)"
+            " GROUP BY pool_id, tenant_id, state ORDER BY pool_id, tenant_id, state",
+            **_reach(reader),
+            start=start,
+            end=end,
+        )
+
+    async def request(self, command_id: str) -> dict[str, Any] | None:
+        """Why a command came to nothing."""
+        rows = await self.rows("SELECT * FROM request WHERE command_id = %(id)s", id=command_id)
+        return rows[0] if rows else None
+
+    async def events(self, after: int, limit: int) -> Rows:
+        """Events of the journal behind a position, as they are stored."""
+        return await self.rows(
+            "SELECT seq, type, stream, stream_version, recorded_at, envelope, body FROM journal"
+            " WHERE shard = 0 AND seq > %(after)s ORDER BY seq LIMIT %(limit)s",
+            after=after,
+            limit=min(limit, ROWS_MAX),
+        )
+
+    async def stream(self, stream: str) -> Rows:
+        """The events of one stream."""
+        return await self.rows(
+            "SELECT seq, type, stream, stream_version, recorded_at, envelope, body FROM journal"
+            " WHERE shard = 0 AND stream = %(stream)s ORDER BY stream_version LIMIT 1000",
+            stream=stream,
+        )
+
+
+def _reach(reader: Principal) -> dict[str, Any]:
+    """Tenants see their own rows; the other roles that may read see all."""
+    return {"all": reader.role is not Role.TENANT, "tenant": reader.tenant_id or ""}
+
+
+def instants_as_text(rows: Rows) -> Rows:
+    """Rows with their instants as RFC 3339 text."""
+    return [
+        {
+            name: instant_text(int(value)) if name in _INSTANTS and value else value
+            for name, value in row.items()
+        }
+        for row in rows
+    ]

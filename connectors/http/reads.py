@@ -1,0 +1,295 @@
+"""Reads: status, fleet, reservations, calendar, quota, usage, events, why."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from domain import commands as c
+from domain.access import COMMAND_VERBS, READ_VERBS
+from domain.ids import PoolId, TenantId
+from domain.principal import Principal, Role
+from domain.sizes import Shape, Size
+from domain.submission import OutcomeKind
+from domain.timespan import MICROSECONDS
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+from schemas.envelope import decode_envelope
+from schemas.json_form import BadField, instant_of, instant_text, render
+from schemas.registry import Registry
+
+from connectors.http.problems import problem, refused
+from connectors.http.reading import ReadModels, Rows, instants_as_text
+
+if TYPE_CHECKING:
+    from connectors.http.app import Commands
+
+POLL_SECONDS = 0.5
+HOUR = 3600 * MICROSECONDS
+STREAM_BATCH = 500
+WAIT_SECONDS_MAX = 10.0
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def add(app: FastAPI, models: ReadModels, commands: "Commands", registry: Registry) -> None:
+    """Register every read."""
+    reads = _Reads(models, commands, registry)
+    for path, verb, handler in (
+        ("/v1/whoami", "whoami", reads.whoami),
+        ("/v1/status", "status", reads.status),
+        ("/v1/pools", "pools", reads.pools),
+        ("/v1/nodes", "nodes", reads.nodes),
+        ("/v1/tenants", "tenants", reads.tenants),
+        ("/v1/quota", "quota", reads.quota),
+        ("/v1/reservations", "reservations", reads.reservations),
+        ("/v1/reservations/{reservation_id}", "reservation", reads.reservation),
+        ("/v1/calendar", "calendar", reads.calendar),
+        ("/v1/availability", "availability", reads.availability),
+        ("/v1/usage", "usage", reads.usage),
+        ("/v1/why/{subject}", "why", reads.why),
+        ("/v1/events", "events", reads.events),
+        ("/v1/projections", "projections", reads.projections),
+    ):
+        app.add_api_route(path, _allowed(verb, handler), methods=["GET"], name=verb)
+    app.add_api_route("/v1/health", reads.health, methods=["GET"], name="health")
+
+
+def _allowed(verb: str, handler: Handler) -> Handler:
+    """A read that only some roles may do."""
+
+    async def read(request: Request) -> Response:
+        principal: Principal = request.state.principal
+        if principal.role not in READ_VERBS[verb].roles:
+            detail = f"{principal.role.value} may not read {verb}"
+            return problem(403, "forbidden", detail, reason="forbidden")
+        return await handler(request)
+
+    read.__doc__ = handler.__doc__
+    return read
+
+
+class _Reads:
+    def __init__(self, models: ReadModels, commands: "Commands", registry: Registry) -> None:
+        self._models = models
+        self._commands = commands
+        self._registry = registry
+
+    async def health(self) -> Response:
+        """Whether the service can decide and be read; needs no token."""
+        rows = await self._models.rows(
+            "SELECT (SELECT seq FROM log_head WHERE shard = 0) AS head,"
+            " (SELECT min(seq) FROM projection) AS projected,"
+            " (SELECT expires_at > now() FROM writer_lease WHERE shard = 0) AS writing"
+        )
+        state = rows[0]
+        healthy = bool(state["writing"])
+        content = {"status": "ok" if healthy else "no writer", "head": state["head"] or 0}
+        content["projected"] = state["projected"] or 0
+        return JSONResponse(content, 200 if healthy else 503)
+
+    async def whoami(self, request: Request) -> Response:
+        """Who am I, and what may I do."""
+        who: Principal = request.state.principal
+        verbs = {name for name, v in (*COMMAND_VERBS.items(), *READ_VERBS.items()) if who.role in v.roles}
+        return JSONResponse(
+            {
+                "principal": who.id,
+                "role": who.role.value,
+                "tenant": who.tenant_id,
+                "may": sorted(verbs),
+            }
+        )
+
+    async def _caught_up(self, request: Request, projection: str) -> None:
+        """Read your writes: wait until a projection has reached `min_seq`."""
+        wanted = _number(request, "min_seq", 0)
+        for _ in range(int(WAIT_SECONDS_MAX / 0.02)):
+            if await self._models.seq(projection) >= wanted:
+                return
+            await asyncio.sleep(0.02)
+
+    async def status(self, request: Request) -> Response:
+        """The fleet in one screen: pools, and what is held of them now."""
+        await self._caught_up(request, "calendar")
+        rows = await self._models.status()
+        return JSONResponse({"pools": rows})
+
+    async def pools(self, request: Request) -> Response:
+        """All pools."""
+        await self._caught_up(request, "fleet")
+        rows = await self._models.rows("SELECT * FROM pool ORDER BY pool_id")
+        return JSONResponse({"pools": rows})
+
+    async def nodes(self, request: Request) -> Response:
+        """All nodes and their health."""
+        await self._caught_up(request, "fleet")
+        return JSONResponse({"nodes": instants_as_text(await self._models.nodes())})
+
+    async def tenants(self, request: Request) -> Response:
+        """All tenants."""
+        await self._caught_up(request, "fleet")
+        rows = await self._models.rows("SELECT * FROM tenant ORDER BY tenant_id")
+        return JSONResponse({"tenants": rows})
+
+    async def quota(self, request: Request) -> Response:
+        """Quota grants."""
+        await self._caught_up(request, "fleet")
+        rows = await self._models.quota(request.state.principal)
+        return JSONResponse({"quota": instants_as_text(rows)})
+
+    async def reservations(self, request: Request) -> Response:
+        """Reservations, newest first; `state` filters."""
+        await self._caught_up(request, "reservations")
+        state = request.query_params.get("state", "")
+        limit = _number(request, "limit", 100)
+        rows = await self._models.reservations(request.state.principal, state, limit)
+        return JSONResponse({"reservations": instants_as_text(rows)})
+
+    async def reservation(self, request: Request) -> Response:
+        """One reservation with its units; its ETag is the version of its last intent."""
+        await self._caught_up(request, "reservations")
+        reservation_id = request.path_params["reservation_id"]
+        row = await self._models.reservation(request.state.principal, reservation_id)
+        if row is None:
+            return _not_found("reservation", reservation_id)
+        units = instants_as_text(await self._models.units(reservation_id))
+        content = instants_as_text([row])[0] | {"units": units}
+        return JSONResponse(content, headers={"ETag": f'"{row["intent_version"]}"'})
+
+    async def calendar(self, request: Request) -> Response:
+        """What is held between two instants, piece by piece."""
+        await self._caught_up(request, "calendar")
+        start, end = _span(request)
+        rows = await self._models.calendar(request.state.principal, start, end)
+        return JSONResponse({"calendar": instants_as_text(rows)})
+
+    async def usage(self, request: Request) -> Response:
+        """GPU-microseconds by pool, tenant and state between two instants."""
+        await self._caught_up(request, "usage")
+        rows = await self._models.usage(request.state.principal, *_span(request))
+        return JSONResponse({"usage": rows})
+
+    async def projections(self, request: Request) -> Response:
+        """How far each read model is."""
+        rows = await self._models.rows(
+            "SELECT name, version, seq, encode(hash, 'hex') AS hash, poison"
+            " FROM projection ORDER BY name"
+        )
+        return JSONResponse({"projections": rows})
+
+    async def availability(self, request: Request) -> Response:
+        """Whether an ask fits, and the nearest windows in which it would; nothing is booked."""
+        who: Principal = request.state.principal
+        query = request.query_params
+        tenant = query.get("tenant_id") or who.tenant_id
+        if not tenant or not query.get("pool_id"):
+            raise BadField("/pool_id", "name a pool, and a tenant unless the token says it")
+        start = query.get("start")
+        command = c.RequestReservation(
+            TenantId(tenant),
+            PoolId(query["pool_id"]),
+            Size(_number(request, "gpus", 0), _number(request, "nodes", 0), _number(request, "share_milli", 0)),
+            instant_of(start) if start else None,
+            duration_seconds=_number(request, "duration_seconds", 3600),
+            shape=Shape(tuple(filter(None, query.get("models", "").split(",")))),
+            offers_max=_number(request, "limit", 10),
+        )
+        asker = Principal(who.id, Role.TENANT, who.tenant_id) if who.role is Role.TENANT else who
+        submission = self._commands.submission(asker, "availability", command, dry_run=True)
+        outcome = await self._commands.submit(submission)
+        if outcome.kind is OutcomeKind.UNAVAILABLE:
+            return problem(503, "unavailable", outcome.problem, {"Retry-After": "1"})
+        if outcome.refusal is None:
+            return JSONResponse({"fits": True, "offers": []})
+        return JSONResponse({"fits": False, **refused(outcome.refusal, who, outcome.command_id)})
+
+    async def why(self, request: Request) -> Response:
+        """The reason behind a reservation, or behind a command that was refused."""
+        who: Principal = request.state.principal
+        subject = request.path_params["subject"]
+        row = await self._models.reservation(who, subject)
+        if row is not None:
+            events = await self._models.stream(f"reservation/{subject}")
+            story = [self._event(event) for event in events]
+            return JSONResponse({"reservation": instants_as_text([row])[0], "story": story})
+        request_row = await self._models.request(subject)
+        mine = request_row is not None and (
+            who.role is not Role.TENANT or request_row["principal_id"] == who.id
+        )
+        if request_row is None or not mine:
+            return _not_found("reservation or command", subject)
+        told = instants_as_text([request_row])[0]
+        told["evidence"] = json.loads(told["evidence"])
+        told["offers"] = [[instant_text(s), instant_text(e)] for s, e in json.loads(told["offers"])]
+        return JSONResponse({"request": told})
+
+    def _event(self, row: dict[str, Any]) -> dict[str, Any]:
+        envelope = decode_envelope(bytes(row["envelope"]))
+        fact = self._registry.decode(row["type"], bytes(row["body"]))
+        return {
+            "seq": row["seq"],
+            "type": row["type"],
+            "stream": row["stream"],
+            "recorded_at": instant_text(envelope.recorded_at),
+            "occurred_at": instant_text(envelope.occurred_at),
+            "principal": envelope.principal,
+            "fact": render(fact),
+        }
+
+    async def events(self, request: Request) -> Response:
+        """Events behind a position; as a live stream where `text/event-stream` is accepted."""
+        last = request.headers.get("last-event-id", "")
+        after = int(last) if last.isdigit() else _number(request, "after", 0)
+        who: Principal = request.state.principal
+        if "text/event-stream" in request.headers.get("accept", ""):
+            return StreamingResponse(self._live(request, who, after), media_type="text/event-stream")
+        rows = await self._models.events(after, _number(request, "limit", 100))
+        seen = [self._event(row) for row in rows]
+        return JSONResponse({"events": [e for e in seen if _may_see(who, e)]})
+
+    async def _live(self, request: Request, who: Principal, after: int) -> AsyncIterator[str]:
+        while not await request.is_disconnected():
+            rows = await self._models.events(after, STREAM_BATCH)
+            for row in rows:
+                event = self._event(row)
+                if _may_see(who, event):
+                    yield f"id: {event['seq']}\nevent: {event['type']}\ndata: {json.dumps(event)}\n\n"
+                after = event["seq"]
+            if not rows:
+                yield ": waiting\n\n"
+                await asyncio.sleep(POLL_SECONDS)
+
+
+def _may_see(who: Principal, event: dict[str, Any]) -> bool:
+    """A tenant sees only facts that say its own name."""
+    return who.role is not Role.TENANT or event["fact"].get("tenant_id") == who.tenant_id
+
+
+def _not_found(kind: str, subject: str) -> Response:
+    return problem(404, "not-found", f"there is no {kind} {subject}", reason="not-found")
+
+
+def _number(request: Request, name: str, default: int) -> int:
+    text = request.query_params.get(name, "")
+    if not text:
+        return default
+    try:
+        return int(text)
+    except ValueError as error:
+        raise BadField(f"/{name}", "must be a whole number") from error
+
+
+def _span(request: Request) -> tuple[int, int]:
+    """The instants `from` and `to` of a query; the day around now when they are not given."""
+    now = time.time_ns() // 1000
+    try:
+        start = request.query_params.get("from")
+        end = request.query_params.get("to")
+        return (
+            int(instant_of(start)) if start else now - HOUR,
+            int(instant_of(end)) if end else now + 23 * HOUR,
+        )
+    except ValueError as error:
+        raise BadField("/from", f"must be an RFC 3339 instant: {error}") from error

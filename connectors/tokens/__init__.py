@@ -1,0 +1,1 @@
+"""Who holds which token: static tokens, kept as hashes."""

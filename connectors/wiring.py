@@ -1,0 +1,143 @@
+"""The composition root: the one place that knows every concrete class."""
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import structlog
+import uvicorn
+from domain.record import Recorded
+from domain.timespan import Instant
+from projections.catalogue import all_projections
+from schemas.registry import registry
+from solvers.placement.index import warm_up
+
+from connectors.client.gateway import AsyncGateway, Gateway
+from connectors.client.http import Api
+from connectors.embedded.folder import DataFolder
+from connectors.embedded.server import EmbeddedPostgres
+from connectors.http.app import create_app
+from connectors.http.reading import ReadModels
+from connectors.postgres.journal import JournalReader, PostgresJournal
+from connectors.postgres.migrate import migrate
+from connectors.postgres.projecting import Follower
+from connectors.postgres.recorded import recorded
+from connectors.reconciler.loop import run as run_reconciler
+from connectors.reconciler.reconciler import Reconciler
+from connectors.running.files import Service, read_service
+from connectors.sequencer.clock import ClockGuard, WallClock
+from connectors.sequencer.opening import open_sequencer
+from connectors.sequencer.server import SequencerServer, serve_until_signalled
+from connectors.simulated.fleet import Delays, SimulatedFleet
+from connectors.tokens.tokens import Tokens
+
+SIMULATED_DELAYS = Delays(apply_ms=800, free_ms=1_200, spread_ms=400)
+
+ROLES = ("sequencer", "follower", "reconciler", "http")
+"""The roles of a service, each a process."""
+
+
+def log_as_lines() -> None:
+    """Log events with their fields, a line each, to standard error."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            structlog.processors.format_exc_info,
+            structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "event"]),
+        ],
+        logger_factory=structlog.WriteLoggerFactory(file=os.fdopen(os.dup(2), "w", 1)),
+    )
+
+
+def embedded(folder: DataFolder, tell: Callable[[str], None]) -> EmbeddedPostgres:
+    """The PostgreSQL of a data folder."""
+    return EmbeddedPostgres(folder.path, folder.secret("postgres").hex(), tell=tell)
+
+
+def api(url: str, token: str) -> Api:
+    """The HTTP face of a service."""
+    return Api(url, token)
+
+
+def running(folder: Path) -> Service | None:
+    """The service that runs over a data folder."""
+    return read_service(folder)
+
+
+def prepare(dsn: str) -> list[str]:
+    """Bring a database up to this release."""
+    return migrate(dsn)
+
+
+def serve_sequencer(service: Service, secret: bytes, *, virtual: bool) -> int:
+    """The one writer, until told to stop; its exit status."""
+    warm_up()
+    guard = None if virtual else ClockGuard(WallClock().now)
+    sequencer = open_sequencer(
+        PostgresJournal(service.dsn),
+        registry(),
+        holder=f"{os.uname().nodename}/{os.getpid()}",
+        secret=secret,
+        clock=guard.now if guard else None,
+    )
+    server = SequencerServer(sequencer, Path(service.socket), guard)
+    return serve_until_signalled(server, lambda: None)
+
+
+def _until_signalled() -> Callable[[], bool]:
+    stopped = [False]
+
+    def stop(*_: object) -> None:
+        stopped[0] = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    return lambda: stopped[0]
+
+
+def serve_follower(service: Service) -> int:
+    """The read models and the snapshots, until told to stop."""
+    stopped = _until_signalled()
+    follower = Follower(service.dsn, registry(), all_projections())
+    follower.run(stopped)
+    follower.close()
+    return 0
+
+
+def source_of(reader: JournalReader) -> Callable[[int, int], Sequence[Recorded]]:
+    """Facts behind a position, as readers get them."""
+    return lambda after, limit: [recorded(e, registry()) for e in reader.read(after, limit)]
+
+
+def serve_reconciler(service: Service) -> int:
+    """The simulated fleet and what keeps it in step, until told to stop."""
+    stopped = _until_signalled()
+    reader = JournalReader(service.dsn)
+    fleet = SimulatedFleet(delays=SIMULATED_DELAYS, session=f"{os.getpid()}-{WallClock().now()}")
+    reconciler = Reconciler(fleet)
+    after = 0
+    for event in reader.read_all(0):
+        reconciler.learn([recorded(event, registry())])
+        after = event.seq
+    fleet.adopt(reconciler.given())
+    gateway = Gateway(Path(service.socket))
+    run_reconciler(reconciler, source_of(reader), gateway, registry(), after, stopped)
+    return 0
+
+
+def serve_http(service: Service, tokens: Path, port: int) -> int:
+    """The HTTP face, until told to stop."""
+    app = create_app(
+        AsyncGateway(Path(service.socket)), ReadModels.of(service.dsn), Tokens.read(tokens), registry()
+    )
+    uvicorn.run(
+        app, host="127.0.0.1", port=port, log_level="warning", access_log=False, loop="uvloop", http="httptools"
+    )
+    return 0
+
+
+def now() -> Instant:
+    """The present instant."""
+    return WallClock().now()
