@@ -75,6 +75,10 @@ class Outcome:
     """Why it is unavailable or was quarantined."""
 
 
+TICK = "Tick"
+"""The type of a submission that only brings a virtual clock on: no body, no claim, no fact."""
+
+
 class CommandGateway(Protocol):
     """The way to the shard's one writer."""
 

@@ -252,7 +252,9 @@ class Usage:
         at, seq = recorded.occurred_at, recorded.seq
         match fact:
             case node.NodeJoined():
-                self._later(at, seq, lambda ms: self._joined(fact, ms))
+                # Windows begin at whole seconds, so a node counts from the second it joined in.
+                second = at - at % MICROSECONDS
+                self._later(second, seq, lambda ms: self._joined(fact, ms))
             case hardware.UnitsApplied():
                 self._later(at, seq, lambda ms: self._applied(fact, ms))
             case hardware.UnitsFreed() | hardware.ReleasePresumed():

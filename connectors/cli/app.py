@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from connectors.cli import booking, fleet, running, seeing
+from connectors.cli import booking, fleet, running, seeing, tracing
 from connectors.cli.console import options
 
 app = typer.Typer(
@@ -45,7 +45,7 @@ for verb in (
     booking.reserve,
 ):
     app.command()(verb)
-for group in (fleet.node, fleet.pool, fleet.tenant, fleet.quota, booking.app):
+for group in (tracing.trace, tracing.export, fleet.node, fleet.pool, fleet.tenant, fleet.quota, booking.app):
     app.add_typer(group)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,10 @@ from connectors.running.files import default_folder
 
 DONE, REFUSED, USED_WRONGLY, NOT_REACHABLE = 0, 1, 2, 3
 
-out = Console(soft_wrap=True)
+WIDE = 180
+"""Columns for output that nobody's terminal limits."""
+
+out = Console(soft_wrap=True, width=None if sys.stdout.isatty() else WIDE)
 err = Console(stderr=True, soft_wrap=True)
 
 
@@ -107,7 +111,7 @@ def tell(
         return
     table = Table(title=title or None, title_justify="left", header_style="bold", box=None, pad_edge=False)
     for column in columns:
-        table.add_column(column.replace("_", " "))
+        table.add_column(column.replace("_", " "), no_wrap=column.endswith("_id"))
     for row in rows:
         table.add_row(*(_cell(row.get(column)) for column in columns))
     out.print(table)

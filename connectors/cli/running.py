@@ -213,7 +213,10 @@ def _stop(children: dict[str, subprocess.Popen[bytes]]) -> None:
             child.wait()
 
 
-def serve(role: Annotated[str, typer.Argument(help=", ".join(wiring.ROLES))]) -> None:
+def serve(
+    role: Annotated[str, typer.Argument(help=", ".join(wiring.ROLES))],
+    virtual: Annotated[bool, typer.Option("--virtual", help="time is what commands say")] = False,
+) -> None:
     """Run one role of a service whose data folder is open elsewhere."""
     wiring.log_as_lines()
     service = wiring.running(folder())
@@ -224,7 +227,7 @@ def serve(role: Annotated[str, typer.Argument(help=", ".join(wiring.ROLES))]) ->
     match role:
         case "sequencer":
             secret = bytes.fromhex((path / "fingerprint.secret").read_text())
-            status = wiring.serve_sequencer(service, secret, virtual=False)
+            status = wiring.serve_sequencer(service, secret, virtual=virtual)
         case "follower":
             status = wiring.serve_follower(service)
         case "reconciler":

@@ -71,10 +71,15 @@ class Reconciler:
         """Act on what is new and on what falls due; the reports that come of it."""
         for recorded in facts:
             self._follow(recorded)
+            self._run_due(min(now, recorded.occurred_at))
+        self._run_due(now)
+        return [command for seen in self.fleet.observe(now) for command in self._report(seen)]
+
+    def _run_due(self, now: Instant) -> None:
+        """Reconcile at each instant that has come, in order: what began and ended was both."""
         while self._due and self._due[0][0] <= now:
             at, _, reservation_id = heappop(self._due)
             self._reconcile(reservation_id, at)
-        return [command for seen in self.fleet.observe(now) for command in self._report(seen)]
 
     def next_due(self) -> Instant | None:
         """When an entitlement changes by itself."""

@@ -7,6 +7,7 @@ another one with it.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any
 
 import structlog
@@ -26,15 +27,19 @@ from domain.journal import (
     Head,
     Journal,
     JournalUnavailable,
+    Snapshot,
+    StoredEvent,
     Tile,
 )
 from domain.ledger import Ledger
 from domain.merkle import Tree
 from domain.ports import Placer
 from domain.refusals import Reason, Refusal, refuse
-from domain.submission import Outcome, OutcomeKind, RefusalTold, Submission
+from domain.submission import TICK, Outcome, OutcomeKind, RefusalTold, Submission
+from domain.timers import Timer
 from domain.timespan import Instant
 from schemas.codec import Malformed
+from schemas.image import IMAGE_FORMAT, hash_of, image_of, pack
 from schemas.registry import Registry, UnknownSchema
 
 from connectors.sequencer.batching import Growing, net_cells, told
@@ -60,7 +65,8 @@ class Ready:
     """A submission that may be decided: its command and what identifies it."""
 
     submission: Submission
-    command: Command
+    command: Command | None
+    """None for a tick."""
     command_id: str
     fingerprint: bytes
     takes_claim: bool
@@ -123,7 +129,7 @@ class Sequencer:
         facts = 0
         while (due := self.next_due()) is not None and due <= due_at:
             growing = self._grow()
-            self._fire(growing, due_at)
+            self._fire(growing, due_at, TIMERS_PER_BATCH_MAX)
             if not self._commit(growing):
                 break
             facts += len(growing.events)
@@ -142,6 +148,8 @@ class Sequencer:
         if self.is_virtual and submission.at is None:
             problem = "under a virtual clock every command says when it is"
             return _rejected(refuse(Reason.MALFORMED, field="at", problem=problem))
+        if submission.type == TICK:
+            return Ready(submission, None, "", b"", takes_claim=False)
         try:
             command = self._registry.decode(submission.type, submission.body)
         except UnknownSchema:
@@ -203,6 +211,8 @@ class Sequencer:
             return ready
         now = self._now(ready.submission.at)
         self._fire(growing, now)
+        if ready.submission.type == TICK:
+            return Outcome(OutcomeKind.NO_EFFECT)
         claim = known.get(ready.claim_key) or growing.claims.get(ready.claim_key)
         if claim is not None and ready.takes_claim:
             return self._repeat(growing, ready, claim)
@@ -233,6 +243,7 @@ class Sequencer:
         t = Transcript(self.ledger, self.placer, at, CommandId(ready.command_id))
         mark = t.mark()
         cause = cause_of(ready.submission, bytes.fromhex(ready.command_id), ready.fingerprint)
+        assert ready.command is not None
         try:
             refusal = decide(t, ready.submission.principal, ready.command)
             events = self._sealer.seal(t.written, cause, growing.seq, at)
@@ -297,9 +308,9 @@ class Sequencer:
             OutcomeKind.QUARANTINED, ready.command_id, seq, seq, told(events), problem=problem
         )
 
-    def _fire(self, growing: Growing, now: Instant) -> None:
-        """Write everything that is due at an instant, in its order."""
-        for _ in range(TIMERS_PER_BATCH_MAX):
+    def _fire(self, growing: Growing, now: Instant, most: int | None = None) -> None:
+        """Write everything that is due at an instant, in its order; of timers alone, a batch."""
+        while most is None or len(growing.fired) < most:
             timer = self.ledger.timers.pop(now)
             if timer is None:
                 return
@@ -310,11 +321,26 @@ class Sequencer:
             try:
                 fire(t, timer)
                 events = self._sealer.seal(t.written, Cause("timer"), growing.seq, at)
-            except Exception:
+            except Exception as error:  # noqa: BLE001 - a poisonous timer is set apart, loudly
                 t.back_to(mark)
-                _log.exception("timer_failed", kind=timer[1].name, subject=timer[2])
-                raise
+                events = self._set_timer_apart(t, timer, growing.seq, at, error)
             growing.add(events)
+
+    def _set_timer_apart(
+        self, t: Transcript, timer: Timer, seq: int, at: Instant, error: Exception
+    ) -> list[StoredEvent]:
+        """A timer that makes the ledger stumble is recorded and dropped; the rest goes on."""
+        _log.error("timer_quarantined", kind=timer[1].name, subject=timer[2], exc_info=error)
+        words = f"{timer[0]}/{timer[1].name}/{timer[2]}"
+        fact = CommandQuarantined(
+            command_id("timer", words),
+            f"Timer.{timer[1].name}",
+            sha256(words.encode()).digest(),
+            type(error).__name__,
+            seq,
+        )
+        t.write(fact)
+        return self._sealer.seal(t.written, Cause("timer"), seq, at)
 
     def note_clock(self, back_microseconds: int) -> None:
         """Record that the machine's clock went back; recorded time goes on all the same."""
@@ -331,6 +357,15 @@ class Sequencer:
         t.write(fact)
         growing.add(self._sealer.seal(t.written, Cause(cause), growing.seq, at))
         self._commit(growing)
+
+    def keep_state(self) -> None:
+        """Keep the state that is in memory as a snapshot, for a quick start and for comparison."""
+        image = image_of(self.ledger)
+        snapshot = Snapshot(self.head.seq, pack(image), hash_of(image))
+        try:
+            self.journal.save_snapshot(snapshot, IMAGE_FORMAT)
+        except JournalUnavailable as error:
+            _log.warning("snapshot_not_kept", error=str(error))
 
     def _commit(self, growing: Growing) -> bool:
         """Make a batch durable. False when nothing of it was written, and all is taken back."""

@@ -1,12 +1,12 @@
 """Opening a shard: the lease, the newest snapshot, the events after it, the placer's index."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import structlog
 from domain.decide.transcript import tell_all
 from domain.evolve import evolve
 from domain.facts.shard import LeaseTaken
-from domain.journal import Journal
+from domain.journal import Journal, StoredEvent
 from domain.ledger import Ledger
 from domain.timespan import Instant
 from schemas.envelope import decode_envelope
@@ -48,13 +48,15 @@ def restore(journal: Journal, registry: Registry, shard: int) -> tuple[Ledger, i
     snapshot = journal.newest_snapshot(IMAGE_FORMAT)
     if snapshot is not None:
         ledger, seq = ledger_from(unpack(snapshot.state)), snapshot.seq
-    return ledger, replay(journal, registry, ledger, seq)
+    return ledger, replay(journal.read_all(seq), registry, ledger, seq)
 
 
-def replay(journal: Journal, registry: Registry, ledger: Ledger, after: int) -> int:
+def replay(
+    events: Iterable[StoredEvent], registry: Registry, ledger: Ledger, after: int
+) -> int:
     """Fold the events behind a position into a ledger; the position that it has now."""
     seq = after
-    for event in journal.read_all(after):
+    for event in events:
         assert event.seq == seq + 1, "the log has no gap"
         occurred_at = Instant(decode_envelope(event.envelope).occurred_at)
         version = evolve(ledger, registry.decode(event.type, event.body), occurred_at)

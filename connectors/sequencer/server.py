@@ -70,6 +70,7 @@ class SequencerServer:
             self._serve()
             self._fire_timers()
             self._renew()
+        self._sequencer.keep_state()
         self._sequencer.journal.release_lease()
 
     def _patience(self) -> float:

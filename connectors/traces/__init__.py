@@ -1,0 +1,1 @@
+"""Real demand: traces of real clusters, read, shaped, booked, and reported."""
