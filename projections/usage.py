@@ -111,13 +111,12 @@ class Usage:
         self._pending: list[tuple[int, int, int, Callable[[int], None]]] = []
         self._grace = 0
         self._tested: dict[str, bool] = {}
-        self._settled_ms = 0
-        self._recorded = Instant(0)
+        self._watermark = 0
+        """Nothing that happens before this instant is taken in any more."""
         self._number = 0
 
     def apply(self, recorded: Recorded) -> None:
         """Turn a fact into operations, and carry out those that nothing can precede any more."""
-        self._recorded = recorded.recorded_at
         fact = recorded.fact
         if isinstance(fact, r.OfReservation):
             self._reservation(recorded, fact)
@@ -126,11 +125,12 @@ class Usage:
         elif isinstance(fact, pool.PoolOpened | pool.PoolPolicyChanged):
             self._grace = max(self._grace, fact.policy.ack_grace_seconds * MICROSECONDS)
             self._tested[fact.pool_id] = fact.policy.acceptance
-        self._carry_out(recorded.recorded_at - self._grace)
+        self._watermark = max(self._watermark, recorded.recorded_at - self._grace)
+        self._carry_out(self._watermark)
 
     def settle(self) -> None:
         """Bring the rows up to the instant behind which nothing more can come."""
-        self._fill(max(self._settled_ms, (self._recorded - self._grace) // 1000))
+        self._fill(self._watermark // 1000)
 
     def close(self, at: Instant) -> None:
         """Carry out everything up to an instant: the end of a trace, or a reading."""
@@ -138,7 +138,6 @@ class Usage:
         self._fill(at // 1000)
 
     def _fill(self, until_ms: int) -> None:
-        self._settled_ms = until_ms
         for meter in (self.meter, self.fleet):
             meter.settle(until_ms)
         final = until_ms - until_ms % HOUR_MS
@@ -157,13 +156,12 @@ class Usage:
 
     def _later(self, at: int, seq: int, operation: Callable[[int], None]) -> None:
         self._number += 1
-        heappush(self._pending, (at, seq, self._number, operation))
+        heappush(self._pending, (max(at, self._watermark), seq, self._number, operation))
 
     def _carry_out(self, until: int) -> None:
         while self._pending and self._pending[0][0] <= until:
             at, _, _, operation = heappop(self._pending)
-            self._settled_ms = max(self._settled_ms, at // 1000)
-            operation(self._settled_ms)
+            operation(at // 1000)
 
     def _reservation(self, recorded: Recorded, fact: r.OfReservation) -> None:
         held = self._holdings.follow(recorded)

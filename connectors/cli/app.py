@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from connectors.cli import booking, fleet, running, seeing, tracing
+from connectors.cli import booking, fleet, running, seeing, telling, tracing
 from connectors.cli.console import options
 
 app = typer.Typer(
@@ -43,9 +43,10 @@ for verb in (
     seeing.freeze,
     seeing.thaw,
     booking.reserve,
+    telling.demo,
 ):
     app.command()(verb)
-for group in (tracing.trace, tracing.export, fleet.node, fleet.pool, fleet.tenant, fleet.quota, booking.app):
+for group in (telling.scenario, tracing.trace, tracing.export, fleet.node, fleet.pool, fleet.tenant, fleet.quota, booking.app):
     app.add_typer(group)
 
 

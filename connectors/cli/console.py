@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from connectors import wiring
+from connectors.wiring import roles as wiring
 from connectors.client.http import Api, Refused, Unreachable
 from connectors.running.files import default_folder
 

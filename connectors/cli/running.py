@@ -14,7 +14,7 @@ import typer
 from domain.ids import TenantId
 from domain.principal import Role
 
-from connectors import wiring
+from connectors.wiring import roles as wiring
 from connectors.cli.console import NOT_REACHABLE, REFUSED, err, fail, folder, options, tell
 from connectors.client.http import Api, Refused, Unreachable
 from connectors.embedded.folder import DataFolder, FolderRefused

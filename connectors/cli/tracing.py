@@ -10,7 +10,8 @@ import typer
 from domain.timespan import Instant
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from connectors import tracing, wiring
+from connectors.wiring import roles as wiring
+from connectors.wiring import tracing
 from connectors.cli.console import NOT_REACHABLE, REFUSED, err, fail, folder, group, options, out, tell
 from connectors.embedded.folder import DataFolder, FolderRefused
 from connectors.embedded.server import EmbeddedPostgres, PostgresRefused

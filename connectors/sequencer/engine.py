@@ -174,6 +174,9 @@ class Sequencer:
         growing = self._grow()
         for ready in part:
             growing.outcomes.append(self._one(growing, ready, known))
+        last = next((r for r in reversed(part) if isinstance(r, Ready)), None)
+        if last is not None:
+            self._fire(growing, self._now(last.submission.at))
         try:
             if self._commit(growing):
                 return [outcome for outcome in growing.outcomes if outcome is not None]

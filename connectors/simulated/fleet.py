@@ -126,6 +126,10 @@ class SimulatedFleet:
             del self._freeing[key]
             self._held.pop(key, None)
 
+    def next_observation(self) -> Instant | None:
+        """When something will have happened that was not told yet."""
+        return self._coming[0][0] if self._coming else None
+
     def adopt(self, held: Mapping[Holding, tuple[Piece, ...]]) -> None:
         """Hold what was held before a restart, without reporting it again."""
         self._held.update(held)

@@ -1,8 +1,11 @@
-"""The composition root: the one place that knows every concrete class."""
+"""The roles of a service, put together from their parts."""
 
+import logging
 import os
 import signal
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import structlog
@@ -49,6 +52,22 @@ def log_as_lines() -> None:
         ],
         logger_factory=structlog.WriteLoggerFactory(file=os.fdopen(os.dup(2), "w", 1)),
     )
+
+
+def quiet() -> None:
+    """Log nothing below a warning, for verbs whose output is a table."""
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+    )
+
+
+@contextmanager
+def scratch(folder: Path, password: str) -> Iterator[str]:
+    """A PostgreSQL for a moment, migrated; its DSN."""
+    with EmbeddedPostgres(folder, password) as server:
+        migrate(server.dsn)
+        yield server.dsn
 
 
 def embedded(folder: DataFolder, tell: Callable[[str], None]) -> EmbeddedPostgres:

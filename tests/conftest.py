@@ -1,0 +1,62 @@
+"""Real parts for tests: a PostgreSQL from the settings, else the embedded one."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from connectors.embedded.server import EmbeddedPostgres, PostgresRefused
+from connectors.postgres.migrate import migrate
+
+IN_CI = bool(os.environ.get("CI"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--simulation-seeds", type=int, default=40, help="how many seeds the simulation runs"
+    )
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The DSN of a server on which databases can be made."""
+    given = os.environ.get("GPULEDGER_TEST_DSN")
+    if given:
+        yield given
+        return
+    folder = tmp_path_factory.mktemp("postgres")
+    try:
+        server = EmbeddedPostgres(folder, secrets.token_hex(8), settings={"fsync": "off"})
+        server.start()
+    except PostgresRefused as error:
+        if IN_CI:
+            raise
+        pytest.skip(f"no PostgreSQL: {error}")
+    migrate(server.dsn)
+    yield server.dsn
+    server.stop()
+
+
+@pytest.fixture
+def postgres_dsn(postgres_server: str) -> Iterator[str]:
+    """A fresh, migrated database; a copy of a migrated one."""
+    parts = psycopg.conninfo.conninfo_to_dict(postgres_server)
+    template = parts["dbname"]
+    name = f"test_{secrets.token_hex(6)}"
+    admin = psycopg.conninfo.make_conninfo(postgres_server, dbname="postgres")
+    with psycopg.connect(admin, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE {name} TEMPLATE "{template}"'.encode())
+        yield psycopg.conninfo.make_conninfo(postgres_server, dbname=name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture(scope="session")
+def traces() -> Path:
+    """Where the real traces lie; what needs them is skipped where they are not."""
+    root = Path(__file__).parent.parent
+    folder = Path(os.environ.get("GPULEDGER_DATA", root.parent / "shared" / "data"))
+    if not (folder / "openb_2023").exists():
+        pytest.skip(f"no traces in {folder}; set GPULEDGER_DATA")
+    return folder
