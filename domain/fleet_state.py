@@ -36,9 +36,7 @@ class Pool:
 
     def node_gpus(self, models: tuple[str, ...]) -> int:
         """GPUs of the largest node among some models, or all: what "a whole node" means."""
-        return max(
-            (gpus for model, gpus in self.kinds if not models or model in models), default=0
-        )
+        return max((gpus for model, gpus in self.kinds if not models or model in models), default=0)
 
 
 @dataclass(slots=True)

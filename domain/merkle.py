@@ -104,9 +104,7 @@ def _root_of(row: bytes) -> bytes:
     """The root over a power of two of hashes."""
     hashes = _hashes_of(row)
     while len(hashes) > 1:
-        hashes = [
-            node_hash(hashes[at], hashes[at + 1]) for at in range(0, len(hashes), 2)
-        ]
+        hashes = [node_hash(hashes[at], hashes[at + 1]) for at in range(0, len(hashes), 2)]
     return hashes[0]
 
 
@@ -142,9 +140,7 @@ def inclusion_proof(index: int, leaves: Sequence[bytes]) -> list[bytes]:
     return [*inclusion_proof(index - split, leaves[split:]), root_of(leaves[:split])]
 
 
-def is_included(
-    leaf: bytes, index: int, size: int, proof: Sequence[bytes], root: bytes
-) -> bool:
+def is_included(leaf: bytes, index: int, size: int, proof: Sequence[bytes], root: bytes) -> bool:
     """Whether a proof shows that a leaf is at an index of the tree of a size and root."""
     if not 0 <= index < size:
         return False

@@ -103,7 +103,6 @@ class Placer(Protocol):
         """The instant of a span with the fewest GPUs free in a pool, and how many they are."""
         ...
 
-
     def earliest(
         self,
         parts: Parts,

@@ -1,5 +1,6 @@
 """How much a tenant may still book in a pool: dated grants against dated commitments."""
 
+import itertools
 from dataclasses import dataclass, field
 
 from domain.ids import GrantId, PoolId, TenantId
@@ -99,4 +100,4 @@ class Account:
         for grant in self.grants.values():
             edges |= {edge for edge in (grant.start, grant.end) if span.start < edge < span.end}
         cuts = sorted(edges)
-        return [Timespan(start, end) for start, end in zip(cuts, cuts[1:], strict=False)]
+        return [Timespan(start, end) for start, end in itertools.pairwise(cuts)]

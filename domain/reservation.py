@@ -1,5 +1,6 @@
 """A reservation as the ledger knows it."""
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -77,7 +78,7 @@ class Reservation:
             {max(after, self.start), self.end}
             | {edge for h in self.holdings for edge in (h.start, h.end) if edge > after}
         )
-        for start, end in zip(edges, edges[1:], strict=False):
+        for start, end in itertools.pairwise(edges):
             if end <= self.end and self.short_milli(Instant(start)) > 0:
                 return Timespan(Instant(start), Instant(end))
         return None
@@ -103,9 +104,7 @@ def cut(holding: Holding, piece: Piece, span: Timespan) -> tuple[Holding, ...] |
     end_milli = min(whole.end_milli, piece.end_milli)
     taken = Piece(whole.node_id, first, end_milli - first)
     rest = [
-        Holding(
-            Piece(whole.node_id, low, high - low), holding.start, holding.end, holding.gap
-        )
+        Holding(Piece(whole.node_id, low, high - low), holding.start, holding.end, holding.gap)
         for low, high in ((whole.first_milli, first), (end_milli, whole.end_milli))
         if low < high
     ]

@@ -5,7 +5,6 @@ from typing import NamedTuple
 from domain.facts.reservation import ReservationEnded
 from domain.record import Recorded
 from domain.units import Piece
-
 from projections.holdings import Held, Holdings
 from projections.table import Row, Table
 
@@ -34,7 +33,7 @@ class Calendar:
     def __init__(self) -> None:
         """Begin empty."""
         self.table = Table("calendar", CalendarRow, 5)
-        self.tables = (self.table,)
+        self.tables: tuple[Table, ...] = (self.table,)
         self._holdings = Holdings()
         self._keys: dict[str, set[Row]] = {}
 

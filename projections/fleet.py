@@ -4,9 +4,8 @@ from typing import NamedTuple
 
 from domain.evolve import INTENT
 from domain.facts import hardware, node, pool, quota, tenant
-from domain.facts import reservation as r
+from domain.facts.fact import OfNode, OfPool, OfQuota, OfReservation, OfTenant
 from domain.record import Recorded
-
 from projections.table import Table
 
 
@@ -96,7 +95,13 @@ class Fleet:
         self.tenants = Table("tenant", TenantRow, 1)
         self.grants = Table("quota_grant", GrantRow, 1)
         self.maintenances = Table("maintenance", MaintenanceRow, 1)
-        self.tables = (self.pools, self.nodes, self.tenants, self.grants, self.maintenances)
+        self.tables: tuple[Table, ...] = (
+            self.pools,
+            self.nodes,
+            self.tenants,
+            self.grants,
+            self.maintenances,
+        )
         self._tested: dict[str, bool] = {}
         self._before: dict[str, str] = {}
 
@@ -106,18 +111,18 @@ class Fleet:
     def apply(self, recorded: Recorded) -> None:
         """Let a subject's row follow its fact."""
         fact = recorded.fact
-        if isinstance(fact, r.OfReservation | hardware.UnitsApplied | hardware.UnitsFreed):
+        if isinstance(fact, OfReservation | hardware.UnitsApplied | hardware.UnitsFreed):
             return
-        if isinstance(fact, node.OfNode):
+        if isinstance(fact, OfNode):
             self._node(recorded, fact)
-        elif isinstance(fact, pool.OfPool):
+        elif isinstance(fact, OfPool):
             self._pool(fact)
-        elif isinstance(fact, tenant.OfTenant):
+        elif isinstance(fact, OfTenant):
             self._tenant(fact)
-        elif isinstance(fact, quota.OfQuota):
+        elif isinstance(fact, OfQuota):
             self._grant(fact)
 
-    def _pool(self, fact: pool.OfPool) -> None:
+    def _pool(self, fact: OfPool) -> None:
         row = self.pools.rows.get((fact.pool_id,))
         match fact:
             case pool.PoolOpened(pool_id=pool_id, site=site, policy=policy):
@@ -141,7 +146,7 @@ class Fleet:
         assert isinstance(row, PoolRow)
         self.pools.put(row._replace(nodes=row.nodes + nodes, gpus=row.gpus + gpus))
 
-    def _node(self, recorded: Recorded, fact: node.OfNode) -> None:
+    def _node(self, recorded: Recorded, fact: OfNode) -> None:
         if isinstance(fact, node.NodeJoined):
             row = self._joined(fact)
         else:
@@ -163,7 +168,7 @@ class Fleet:
             fact.node_id, fact.pool_id, state, fact.model, fact.gpus, levels, "", "", 0, 0
         )
 
-    def _changed(self, row: NodeRow, fact: node.OfNode) -> NodeRow:
+    def _changed(self, row: NodeRow, fact: OfNode) -> NodeRow:
         state = _NODE_STATES.get(type(fact), row.state)
         cause = getattr(fact, "cause", row.cause)
         match fact:
@@ -194,16 +199,14 @@ class Fleet:
 
     def _maintenance(self, fact: node.MaintenancePlanned | node.MaintenanceStarted) -> None:
         if isinstance(fact, node.MaintenancePlanned):
-            row = MaintenanceRow(
-                fact.maintenance_id, fact.node_id, fact.start, fact.end, "planned"
-            )
+            row = MaintenanceRow(fact.maintenance_id, fact.node_id, fact.start, fact.end, "planned")
             self.maintenances.put(row)
         else:
             old = self.maintenances.rows[fact.maintenance_id,]
             assert isinstance(old, MaintenanceRow)
             self.maintenances.put(old._replace(state="running"))
 
-    def _tenant(self, fact: tenant.OfTenant) -> None:
+    def _tenant(self, fact: OfTenant) -> None:
         match fact:
             case tenant.TenantRegistered(tenant_id=tenant_id, parent_id=parent_id):
                 self.tenants.put(TenantRow(tenant_id, parent_id or "", "open"))
@@ -214,7 +217,7 @@ class Fleet:
             case _:
                 pass
 
-    def _grant(self, fact: quota.OfQuota) -> None:
+    def _grant(self, fact: OfQuota) -> None:
         match fact:
             case quota.QuotaGranted() | quota.QuotaAmended():
                 self.grants.put(

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from domain.facts import reservation as r
+from domain.facts.fact import OfReservation
 from domain.ids import ReservationId
 from domain.record import Recorded
 from domain.timespan import Instant, Timespan
@@ -72,7 +73,7 @@ class Holdings:
         fact = recorded.fact
         if isinstance(fact, r.ReservationConfirmed | r.ReservationHeld):
             return self._admit(fact)
-        if not isinstance(fact, r.OfReservation):
+        if not isinstance(fact, OfReservation):
             return None
         held = self.by_id.get(fact.reservation_id)
         if held is not None:

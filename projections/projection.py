@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from domain.record import Recorded
-
 from projections.table import Table
 
 

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from domain.facts.request import CommandHadNoEffect, CommandQuarantined, CommandRefused
 from domain.record import Recorded
-
 from projections.table import Table
 
 
@@ -32,7 +31,7 @@ class Requests:
     def __init__(self) -> None:
         """Begin empty."""
         self.table = Table("request", RequestRow, 1)
-        self.tables = (self.table,)
+        self.tables: tuple[Table, ...] = (self.table,)
 
     def apply(self, recorded: Recorded) -> None:
         """A row for each such fact; it never changes again."""

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from domain.evolve import INTENT
 from domain.facts import reservation as r
+from domain.facts.fact import OfReservation
 from domain.record import Recorded
-
 from projections.table import Table
 
 
@@ -39,12 +39,12 @@ class Reservations:
     def __init__(self) -> None:
         """Begin empty."""
         self.table = Table("reservation", ReservationRow, 1)
-        self.tables = (self.table,)
+        self.tables: tuple[Table, ...] = (self.table,)
 
     def apply(self, recorded: Recorded) -> None:
         """Let a reservation's row follow its fact."""
         fact = recorded.fact
-        if not isinstance(fact, r.OfReservation):
+        if not isinstance(fact, OfReservation):
             return
         old = self.table.rows.get((fact.reservation_id,))
         if isinstance(fact, r.ReservationConfirmed | r.ReservationHeld | r.ReservationQueued):
@@ -91,7 +91,7 @@ def _first(
     )
 
 
-def _next(row: ReservationRow, fact: r.OfReservation) -> ReservationRow:
+def _next(row: ReservationRow, fact: OfReservation) -> ReservationRow:
     """The row after a fact."""
     match fact:
         case r.HoldConfirmed():

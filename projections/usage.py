@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from domain.facts import hardware, node, pool
 from domain.facts import reservation as r
+from domain.facts.fact import OfNode, OfReservation
 from domain.ids import ReservationId
 from domain.record import Recorded
 from domain.states import OVER
 from domain.timespan import MICROSECONDS, Instant
 from domain.units import MILLI_PER_GPU, Piece
-
 from projections.holdings import Held, Holdings
 from projections.meter import HOUR_MS, Meter
 from projections.table import Table
@@ -102,7 +102,7 @@ class Usage:
         """Begin empty."""
         self.usage = Table("usage", UsageRow, 4)
         self.capacity = Table("capacity", CapacityRow, 2)
-        self.tables = (self.usage, self.capacity)
+        self.tables: tuple[Table, ...] = (self.usage, self.capacity)
         self.meter = Meter()
         self.fleet = Meter()
         self._holdings = Holdings()
@@ -118,9 +118,9 @@ class Usage:
     def apply(self, recorded: Recorded) -> None:
         """Turn a fact into operations, and carry out those that nothing can precede any more."""
         fact = recorded.fact
-        if isinstance(fact, r.OfReservation):
+        if isinstance(fact, OfReservation):
             self._reservation(recorded, fact)
-        elif isinstance(fact, node.OfNode):
+        elif isinstance(fact, OfNode):
             self._node(recorded, fact)
         elif isinstance(fact, pool.PoolOpened | pool.PoolPolicyChanged):
             self._grace = max(self._grace, fact.policy.ack_grace_seconds * MICROSECONDS)
@@ -163,7 +163,7 @@ class Usage:
             at, _, _, operation = heappop(self._pending)
             operation(at // 1000)
 
-    def _reservation(self, recorded: Recorded, fact: r.OfReservation) -> None:
+    def _reservation(self, recorded: Recorded, fact: OfReservation) -> None:
         held = self._holdings.follow(recorded)
         if held is None:
             return
@@ -212,7 +212,7 @@ class Usage:
         """A run is no longer its holder's: it is being freed, or free at once."""
         possessed = self._nodes[piece.node_id].possessed.get(held.reservation_id, ())
         freeing = any(piece.overlaps(other) for other in possessed)
-        for run in self._runs(piece, ms):
+        for run in self._runs(piece):
             if run.holder == held.reservation_id:
                 if freeing:
                     self._turn(piece, run, ms, run.holder, "", "service")
@@ -224,7 +224,7 @@ class Usage:
         where.possessed[fact.reservation_id] = fact.pieces
         held = self._holdings.by_id.get(fact.reservation_id)
         for piece in fact.pieces:
-            for run in self._runs(piece, ms):
+            for run in self._runs(piece):
                 if run.holder == fact.reservation_id and run.state == "service" and held:
                     used = USED[held.klass]
                     self._turn(piece, run, ms, run.holder, held.tenant_id, used)
@@ -232,7 +232,7 @@ class Usage:
     def _freed(self, fact: hardware.UnitsFreed | hardware.ReleasePresumed, ms: int) -> None:
         self._nodes[fact.node_id].possessed.pop(fact.reservation_id, None)
         for piece in fact.pieces:
-            for run in self._runs(piece, ms):
+            for run in self._runs(piece):
                 if run.holder == fact.reservation_id and run.state == "service":
                     self._turn(piece, run, ms, None, "", "idle")
 
@@ -242,11 +242,11 @@ class Usage:
         if not begins:
             before, after = after, before
         for piece in fact.pieces:
-            for run in self._runs(piece, ms):
+            for run in self._runs(piece):
                 if run.holder == fact.reservation_id and run.state == before:
                     self._turn(piece, run, ms, run.holder, run.tenant, after)
 
-    def _node(self, recorded: Recorded, fact: node.OfNode) -> None:
+    def _node(self, recorded: Recorded, fact: OfNode) -> None:
         at, seq = recorded.occurred_at, recorded.seq
         match fact:
             case node.NodeJoined():
@@ -268,14 +268,14 @@ class Usage:
 
     def _joined(self, fact: node.NodeJoined, ms: int) -> None:
         runs = [[_Run(slot * 1000, slot * 1000 + 1000)] for slot in range(fact.gpus)]
-        joined = _Node([_Gpu(fact.pool_id, [run for run in of_slot]) for of_slot in runs])
+        joined = _Node([_Gpu(fact.pool_id, list(of_slot)) for of_slot in runs])
         joined.condition = "service" if self._tested[fact.pool_id] else ""
         self._nodes[fact.node_id] = joined
         width = fact.gpus * MILLI_PER_GPU
         self.meter.change((fact.pool_id, "", joined.condition or "idle"), ms, width)
         self.fleet.change((fact.pool_id, "", ""), ms, width)
 
-    def _condition(self, fact: node.OfNode, ms: int) -> None:
+    def _condition(self, fact: OfNode, ms: int) -> None:
         """What a fact says of the whole node."""
         where = self._nodes[fact.node_id]
         condition = where.condition
@@ -308,7 +308,7 @@ class Usage:
             for run in gpu.runs:
                 self._count(where, gpu, run, ms, 1)
 
-    def _retire(self, fact: node.OfNode, ms: int) -> None:
+    def _retire(self, fact: OfNode, ms: int) -> None:
         gone = self._nodes.pop(fact.node_id)
         for gpu in gone.gpus:
             for run in gpu.runs:
@@ -336,7 +336,7 @@ class Usage:
         self, piece: Piece, ms: int, holder: ReservationId | None, tenant: str, state: str
     ) -> None:
         tenant = "" if state in {"idle", "service"} else tenant
-        for run in self._runs(piece, ms):
+        for run in self._runs(piece):
             self._turn(piece, run, ms, holder, tenant, state)
 
     def _turn(
@@ -357,7 +357,7 @@ class Usage:
         run.holder, run.tenant, run.state = holder, tenant, state
         self._count(where, gpu, run, ms, 1)
 
-    def _runs(self, piece: Piece, ms: int) -> list[_Run]:
+    def _runs(self, piece: Piece) -> list[_Run]:
         """The runs that make up a piece exactly, cut where they must be."""
         where = self._nodes.get(piece.node_id)
         if where is None:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from domain.commands import COMMANDS
 from domain.facts import FACTS
-
 from schemas.registry import AVRO, IDS
 from schemas.shapes import field_names, schema_of
 

@@ -8,7 +8,6 @@ import dataclasses
 import io
 from collections.abc import Callable, Mapping
 from enum import Enum
-from functools import cache
 from typing import Any, TypeVar
 
 from fastavro import schemaless_reader, schemaless_writer
@@ -17,6 +16,9 @@ from schemas.shapes import element, hints_of, is_map, optional
 
 T = TypeVar("T")
 Plain = Callable[[Any], Any]
+
+_TO_PLAIN: dict[type[Any], Plain] = {}
+_FROM_PLAIN: dict[type[Any], Plain] = {}
 
 
 class Malformed(ValueError):
@@ -49,9 +51,23 @@ def decode(written: Any, record: type[T], body: bytes, read: Any = None) -> T:  
     return thing
 
 
-@cache
-def to_plain(record: type) -> Plain:
+def to_plain(record: type[Any]) -> Plain:
     """A function from instances of a dataclass to what fastavro writes."""
+    function = _TO_PLAIN.get(record)
+    if function is None:
+        function = _TO_PLAIN[record] = _write_to_plain(record)
+    return function
+
+
+def from_plain(record: type[Any]) -> Plain:
+    """A function from what fastavro reads to instances of a dataclass."""
+    function = _FROM_PLAIN.get(record)
+    if function is None:
+        function = _FROM_PLAIN[record] = _write_from_plain(record)
+    return function
+
+
+def _write_to_plain(record: type[Any]) -> Plain:
     scope: dict[str, Any] = {}
     parts = [
         f"{name!r}: {_outward(annotation, f'x.{name}', scope)}"
@@ -60,9 +76,7 @@ def to_plain(record: type) -> Plain:
     return _compile(f"lambda x: {{{', '.join(parts)}}}", scope)
 
 
-@cache
-def from_plain(record: type) -> Plain:
-    """A function from what fastavro reads to instances of a dataclass."""
+def _write_from_plain(record: type[Any]) -> Plain:
     scope: dict[str, Any] = {"record": record}
     parts = [
         _inward(annotation, f"v[{name!r}]", scope) for name, annotation in hints_of(record).items()

@@ -24,17 +24,34 @@ from domain.states import OVER, RUNNING, UPCOMING, NodeState, ReservationState
 from domain.timers import Due
 from domain.timespan import FAR_FUTURE, seconds
 from domain.units import Piece
-
 from schemas.codec import from_plain, to_plain
 
 IMAGE_FORMAT = hashlib.sha256(b"gpuledger ledger image 1").digest()
 """Bears on what a snapshot means; a snapshot of another format is not read."""
 
 _POOL = ("id", "number", "site", "is_open")
-_NODE = ("id", "index", "pool_id", "base_milli", "model", "gpus", "boot_id", "grace_until",
-         "intent_version")
-_RESERVATION = ("id", "tenant_id", "pool_id", "milli", "start", "end", "until", "order_id",
-                "intent_version")
+_NODE = (
+    "id",
+    "index",
+    "pool_id",
+    "base_milli",
+    "model",
+    "gpus",
+    "boot_id",
+    "grace_until",
+    "intent_version",
+)
+_RESERVATION = (
+    "id",
+    "tenant_id",
+    "pool_id",
+    "milli",
+    "start",
+    "end",
+    "until",
+    "order_id",
+    "intent_version",
+)
 
 
 def image_of(ledger: Ledger) -> bytes:

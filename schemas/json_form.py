@@ -8,11 +8,9 @@ import types
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import Enum
-from functools import cache
 from typing import Any, NewType, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from domain.timespan import MICROSECONDS, Instant
-
 from schemas.shapes import element, is_map, optional, plain
 
 T = TypeVar("T")
@@ -49,18 +47,22 @@ def instant_text(at: int) -> str:
     return moment.isoformat(timespec=style).replace("+00:00", "Z")
 
 
-@cache
-def _fields(record: type) -> dict[str, tuple[Any, bool]]:
-    """For each field its annotation and whether it must be given."""
+_FIELDS: dict[type[Any], dict[str, tuple[Any, bool]]] = {}
+
+
+def _fields(record: type[Any]) -> dict[str, tuple[Any, bool]]:
+    """For each field its annotation and whether it must be given; looked up once."""
+    if record in _FIELDS:
+        return _FIELDS[record]
     hints = get_type_hints(record)
-    return {
+    _FIELDS[record] = {
         field.name: (
             hints[field.name],
-            field.default is dataclasses.MISSING
-            and field.default_factory is dataclasses.MISSING,
+            field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING,
         )
         for field in dataclasses.fields(record)
     }
+    return _FIELDS[record]
 
 
 def parse(record: type[T], values: Any, pointer: str = "") -> T:  # noqa: ANN401 - any JSON
@@ -183,7 +185,7 @@ def render(thing: Any, annotation: Any = None) -> Any:  # noqa: ANN401 - any of 
     return thing.hex() if isinstance(thing, bytes) else thing
 
 
-def json_schema(record: type) -> dict[str, Any]:
+def json_schema(record: type[Any]) -> dict[str, Any]:
     """The JSON Schema of what `parse` takes for a dataclass."""
     fields = _fields(record)
     needed = [n for n, (a, must) in fields.items() if must and not _is_optional(a)]

@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from domain.commands import COMMANDS
-from domain.facts import FACTS
 from fastavro.schema import parse_schema, to_parsing_canonical_form
 
+from domain.commands import COMMANDS
+from domain.facts import FACTS
 from schemas import codec
 
 AVRO = Path(__file__).parent / "avro"
@@ -87,9 +87,7 @@ def _load() -> Iterator[Contract]:
             canonical = to_parsing_canonical_form(schema)
             fingerprint = hashlib.sha256(canonical.encode()).digest()[:FINGERPRINT_BYTES]
             parsed = parse_schema(schema, named_schemas={})
-            yield Contract(
-                kind, name, int(version), ids[path.stem], fingerprint, parsed, path
-            )
+            yield Contract(kind, name, int(version), ids[path.stem], fingerprint, parsed, path)
 
 
 @cache

@@ -4,7 +4,6 @@ import dataclasses
 import types
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from functools import cache
 from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
 
 NAMESPACE = "gpuledger"
@@ -12,11 +11,16 @@ NAMESPACE = "gpuledger"
 Schema = dict[str, Any]
 
 
-@cache
-def hints_of(record: type) -> dict[str, Any]:
-    """The resolved annotations of a dataclass, by field."""
+_HINTS: dict[type[Any], dict[str, Any]] = {}
+
+
+def hints_of(record: type[Any]) -> dict[str, Any]:
+    """The resolved annotations of a dataclass, by field; looked up once."""
+    if record in _HINTS:
+        return _HINTS[record]
     hints = get_type_hints(record)
-    return {field.name: plain(hints[field.name]) for field in dataclasses.fields(record)}
+    _HINTS[record] = {field.name: plain(hints[field.name]) for field in dataclasses.fields(record)}
+    return _HINTS[record]
 
 
 def plain(annotation: Any) -> Any:  # noqa: ANN401 - annotations are of any kind
@@ -93,7 +97,7 @@ def _type(annotation: Any, glossary: Mapping[str, str], named: set[str]) -> Any:
     return _PRIMITIVES[annotation]
 
 
-def first_sentence(record: type) -> str:
+def first_sentence(record: type[Any]) -> str:
     """The first line of a docstring."""
     return (record.__doc__ or "").strip().split("\n")[0]
 

@@ -6,6 +6,9 @@ import struct
 from pathlib import Path
 from typing import Any
 
+from fastavro import schemaless_reader, schemaless_writer
+from fastavro.schema import parse_schema
+
 from domain.ids import PrincipalId, TenantId
 from domain.principal import Principal, Role
 from domain.record import IngressPlace
@@ -18,9 +21,6 @@ from domain.submission import (
     Submission,
 )
 from domain.timespan import Instant
-from fastavro import schemaless_reader, schemaless_writer
-from fastavro.schema import parse_schema
-
 from schemas.codec import Malformed
 
 FRAME_BYTES_MAX = 4 << 20

@@ -6,7 +6,6 @@ from domain.ids import TenantId
 from domain.sizes import Parts
 from domain.timespan import MICROSECONDS, Instant, Timespan
 from domain.units import Piece
-
 from solvers.placement.index import PlacementIndex, Words
 
 NOBODY = -1
@@ -66,17 +65,13 @@ class LedgerPlacer:
         """Units are taken over a span."""
         of_pool, local = self._places[index]
         start, end = span.start // MICROSECONDS, span.end // MICROSECONDS
-        of_pool.hold(
-            local, piece.first_milli, piece.width_milli, start, end, self._owner(owner)
-        )
+        of_pool.hold(local, piece.first_milli, piece.width_milli, start, end, self._owner(owner))
 
     def release(self, index: int, piece: Piece, span: Timespan, owner: TenantId | None) -> None:
         """The exact inverse of a hold."""
         of_pool, local = self._places[index]
         start, end = span.start // MICROSECONDS, span.end // MICROSECONDS
-        of_pool.release(
-            local, piece.first_milli, piece.width_milli, start, end, self._owner(owner)
-        )
+        of_pool.release(local, piece.first_milli, piece.width_milli, start, end, self._owner(owner))
 
     def advance(self, now: Instant) -> None:
         """Time went on."""
@@ -222,7 +217,5 @@ class LedgerPlacer:
             return False
         if not parts.gpus:
             return True
-        rest = self.find_gpus(
-            parts.gpus, span, pool=pool, models=models, among=None, without=nodes
-        )
+        rest = self.find_gpus(parts.gpus, span, pool=pool, models=models, among=None, without=nodes)
         return rest is not None

@@ -4,10 +4,9 @@ from typing import Any
 
 from domain import commands as c
 from domain.facts.node import LevelGroup
-from domain.ids import NodeId, PoolId, ReservationId, TenantId
+from domain.ids import NodeId, PoolId, PrincipalId, ReservationId, TenantId
 from domain.policy import PoolPolicy
 from domain.principal import Principal, Role
-from domain.ids import PrincipalId
 from domain.sizes import ReservationClass, Shape, Size
 from domain.timespan import MICROSECONDS, Instant
 
@@ -39,9 +38,7 @@ def open_pool(**policy: Any) -> c.OpenPool:
 
 def join(name: str, gpus: int = 8, model: str = "H100", rack: str = "r1") -> c.JoinNode:
     """A node of 8 H100."""
-    return c.JoinNode(
-        POOL, NodeId(name), model, gpus, levels=(LevelGroup("rack", rack),)
-    )
+    return c.JoinNode(POOL, NodeId(name), model, gpus, levels=(LevelGroup("rack", rack),))
 
 
 def register(name: str, parent: str | None = None) -> c.RegisterTenant:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+
 from connectors.embedded.server import EmbeddedPostgres, PostgresRefused
 from connectors.postgres.migrate import migrate
 

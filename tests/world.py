@@ -13,7 +13,6 @@ from domain.submission import Outcome, OutcomeKind, Submission
 from domain.timespan import Instant
 from schemas.image import image_of
 from schemas.registry import registry
-
 from tests import builders as b
 
 SECRET = b"a secret for tests"

@@ -21,7 +21,9 @@ def before(
     as_json: Annotated[bool, typer.Option("--json", help="JSON on standard output")] = False,
     server: Annotated[str, typer.Option(help="the service's address")] = "",
     token: Annotated[str, typer.Option(help="a bearer token")] = "",
-    role: Annotated[str, typer.Option("--as", help="whose token of the local service")] = "operator",
+    role: Annotated[
+        str, typer.Option("--as", help="whose token of the local service")
+    ] = "operator",
     data: Annotated[Path | None, typer.Option(help="the data folder")] = None,
 ) -> None:
     """Options that stand before every verb."""
@@ -46,7 +48,16 @@ for verb in (
     telling.demo,
 ):
     app.command()(verb)
-for group in (telling.scenario, tracing.trace, tracing.export, fleet.node, fleet.pool, fleet.tenant, fleet.quota, booking.app):
+for group in (
+    telling.scenario,
+    tracing.trace,
+    tracing.export,
+    fleet.node,
+    fleet.pool,
+    fleet.tenant,
+    fleet.quota,
+    booking.app,
+):
     app.add_typer(group)
 
 

@@ -29,7 +29,9 @@ def reserve(
     zone: Annotated[str, typer.Option(help="an IANA zone for --from")] = "",
     pool: Annotated[str, typer.Option(help="the pool")] = "main",
     tenant: Annotated[str, typer.Option(help="for which tenant")] = "team-a",
-    klass: Annotated[str, typer.Option("--class", help="guaranteed, borrowed, overflow")] = "guaranteed",
+    klass: Annotated[
+        str, typer.Option("--class", help="guaranteed, borrowed, overflow")
+    ] = "guaranteed",
     model: Annotated[list[str] | None, typer.Option(help="any of these models")] = None,
     level: Annotated[str, typer.Option(help="all in one group of this level")] = "",
     hold: Annotated[str, typer.Option(help="hold for so long, to be confirmed")] = "",
@@ -37,7 +39,11 @@ def reserve(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="tell, book nothing")] = False,
 ) -> None:
     """Book units over a window."""
-    size = {name: value for name, value in (("gpus", gpus), ("nodes", nodes), ("share_milli", share)) if value}
+    size = {
+        name: value
+        for name, value in (("gpus", gpus), ("nodes", nodes), ("share_milli", share))
+        if value
+    }
     shape: dict[str, Any] = {"models": model or [], "same_level": level or None}
     body = {
         "tenant_id": tenant,
@@ -68,8 +74,12 @@ def show(reservation_id: Id) -> None:
     """One reservation and its units."""
     with refusals_told():
         content = api().get(f"/v1/reservations/{reservation_id}")
-    title = ", ".join(f"{name} {content[name]}" for name in ("tenant_id", "state", "klass", "start", "end"))
-    tell(content, content["units"], ("node_id", "first_milli", "width_milli", "start", "end"), title)
+    title = ", ".join(
+        f"{name} {content[name]}" for name in ("tenant_id", "state", "klass", "start", "end")
+    )
+    tell(
+        content, content["units"], ("node_id", "first_milli", "width_milli", "start", "end"), title
+    )
 
 
 @verb()

@@ -8,16 +8,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from connectors.wiring import roles as wiring
 from connectors.client.http import Api, Refused, Unreachable
 from connectors.running.files import default_folder
+from connectors.wiring import roles as wiring
+
+V = TypeVar("V", bound=Callable[..., Any])
+"""A verb."""
 
 DONE, REFUSED, USED_WRONGLY, NOT_REACHABLE = 0, 1, 2, 3
 
@@ -103,13 +106,18 @@ def tell_refusal(problem: dict[str, Any]) -> None:
 
 
 def tell(
-    content: dict[str, Any] | list[Any], rows: Sequence[dict[str, Any]], columns: Sequence[str], title: str = ""
+    content: dict[str, Any] | list[Any],
+    rows: Sequence[dict[str, Any]],
+    columns: Sequence[str],
+    title: str = "",
 ) -> None:
     """The same content as JSON, or as a table."""
     if options.json:
         print(json.dumps(content))  # noqa: T201 - JSON for programs
         return
-    table = Table(title=title or None, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    table = Table(
+        title=title or None, title_justify="left", header_style="bold", box=None, pad_edge=False
+    )
     for column in columns:
         table.add_column(column.replace("_", " "), no_wrap=column.endswith("_id"))
     for row in rows:
@@ -121,7 +129,13 @@ def tell(
 
 def _cell(value: Any) -> str:  # noqa: ANN401 - JSON
     text = "" if value is None else str(value)
-    colours = {"failed": "red", "degraded": "red", "suspected": "yellow", "ready": "green", "active": "green"}
+    colours = {
+        "failed": "red",
+        "degraded": "red",
+        "suspected": "yellow",
+        "ready": "green",
+        "active": "green",
+    }
     return f"[{colours[text]}]{text}[/]" if text in colours else text
 
 
@@ -185,7 +199,7 @@ def instant(text: str, zone: str = "") -> str | None:
     local = datetime.now(where)
     words = text.split()
     days = {"today": 0, "tomorrow": 1}
-    if words[0] in days or ":" in words[0] and "-" not in words[0]:
+    if words[0] in days or (":" in words[0] and "-" not in words[0]):
         day = local.date() + timedelta(days=days.get(words[0], 0))
         clock = words[-1] if ":" in words[-1] else "00:00"
         moment = datetime.fromisoformat(f"{day}T{clock}").replace(tzinfo=where)
@@ -209,7 +223,7 @@ def _zone(name: str) -> Any:  # noqa: ANN401 - a tzinfo
         raise typer.BadParameter(f"{name!r} is no IANA zone, such as Europe/Berlin") from error
 
 
-def group(name: str, help_text: str) -> tuple[typer.Typer, Callable[..., Any]]:
+def group(name: str, help_text: str) -> tuple[typer.Typer, Callable[..., Callable[[V], V]]]:
     """A group of verbs, and the decorator that adds one."""
     app = typer.Typer(name=name, help=help_text, no_args_is_help=True)
     return app, app.command

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from domain.ids import TenantId
-from domain.principal import Role
 
-from connectors.wiring import roles as wiring
 from connectors.cli.console import NOT_REACHABLE, REFUSED, err, fail, folder, options, tell
 from connectors.client.http import Api, Refused, Unreachable
 from connectors.embedded.folder import DataFolder, FolderRefused
 from connectors.embedded.server import EmbeddedPostgres, PostgresRefused
 from connectors.running.files import Service, forget_service, write_service
 from connectors.tokens.tokens import Tokens
+from connectors.wiring import roles as wiring
+from domain.ids import TenantId
+from domain.principal import Role
 
 READY_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 20
@@ -250,20 +250,28 @@ def doctor() -> None:
     """Say what is configured, reachable and missing."""
     rows = [{"what": "data folder", "state": str(folder()), "ok": folder().exists()}]
     service = wiring.running(folder())
-    rows.append({"what": "service", "state": service.url if service else "none", "ok": service is not None})
+    rows.append(
+        {"what": "service", "state": service.url if service else "none", "ok": service is not None}
+    )
     if service is not None:
         api = wiring.api(service.url, service.tokens.get("operator", ""))
         try:
             health = api.get("/v1/health")
-            rows.append({"what": "ledger", "state": f"{health['status']}, seq {health['head']}", "ok": True})
+            rows.append(
+                {"what": "ledger", "state": f"{health['status']}, seq {health['head']}", "ok": True}
+            )
             for p in api.get("/v1/projections")["projections"]:
                 lag = health["head"] - p["seq"]
                 state = p["poison"] or f"{lag} events behind"
-                rows.append({"what": f"projection {p['name']}", "state": state, "ok": not p["poison"]})
+                rows.append(
+                    {"what": f"projection {p['name']}", "state": state, "ok": not p["poison"]}
+                )
         except (Unreachable, Refused) as error:
             rows.append({"what": "ledger", "state": str(error), "ok": False})
     tell({"checks": rows}, rows, ("what", "state", "ok"))
     if not options.json and service is not None:
-        err.print("one PostgreSQL without a synchronous standby: its disk is the only copy", style="dim")
+        err.print(
+            "one PostgreSQL without a synchronous standby: its disk is the only copy", style="dim"
+        )
     if not all(row["ok"] for row in rows):
         raise typer.Exit(REFUSED)

@@ -23,7 +23,10 @@ def whoami() -> None:
     """Who am I, and what may I do."""
     with refusals_told():
         who = api().get("/v1/whoami")
-    rows = [{"field": name, "value": ", ".join(v) if isinstance(v, list) else v} for name, v in who.items()]
+    rows = [
+        {"field": name, "value": ", ".join(v) if isinstance(v, list) else v}
+        for name, v in who.items()
+    ]
     tell(who, rows, ("field", "value"))
 
 
@@ -82,7 +85,10 @@ def watch(after: Annotated[int, typer.Option(help="a position of the log")] = 0)
                 print(data, flush=True)  # noqa: T201 - JSON for programs
                 continue
             event = json.loads(data)
-            out.print(f"[dim]{event['seq']:>8} {event['recorded_at']}[/] [bold]{event['type'].split('.')[0]}[/] {event['stream']}", highlight=False)
+            out.print(
+                f"[dim]{event['seq']:>8} {event['recorded_at']}[/] [bold]{event['type'].split('.')[0]}[/] {event['stream']}",
+                highlight=False,
+            )
 
 
 def why(subject: Annotated[str, typer.Argument(help="a reservation's or a command's id")]) -> None:
@@ -92,7 +98,9 @@ def why(subject: Annotated[str, typer.Argument(help="a reservation's or a comman
     if "request" in content:
         told = content["request"]
         rows = [{"field": name, "value": value} for name, value in told.items()]
-        tell(content, rows, ("field", "value"), f"{told['command']} {told['kind']}: {told['reason']}")
+        tell(
+            content, rows, ("field", "value"), f"{told['command']} {told['kind']}: {told['reason']}"
+        )
         return
     rows = [
         {
@@ -126,7 +134,11 @@ def availability(
             tenant_id=tenant or None,
         )
     rows = content["offers"]
-    title = "It fits now" if content["fits"] else f"Not now: {content['title'] if 'title' in content else content['reason']}"
+    title = (
+        "It fits now"
+        if content["fits"]
+        else f"Not now: {content['title'] if 'title' in content else content['reason']}"
+    )
     tell(content, rows, ("start", "end"), title)
 
 

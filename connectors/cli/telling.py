@@ -38,17 +38,24 @@ def _one(file: Path, *, real: bool) -> dict[str, object]:
     row: dict[str, object] = {"story": file.stem.replace("_", " "), "file": str(file)}
     try:
         if real:
-            with tempfile.TemporaryDirectory(prefix="gpuledger-") as folder:
-                with roles.scratch(Path(folder), secrets.token_hex(8)) as dsn:
-                    stage = postgres_stage(dsn)
-                    told = tell_file(file, stage)
-                    stage.close()
+            with (
+                tempfile.TemporaryDirectory(prefix="gpuledger-") as folder,
+                roles.scratch(Path(folder), secrets.token_hex(8)) as dsn,
+            ):
+                stage = postgres_stage(dsn)
+                told = tell_file(file, stage)
+                stage.close()
         else:
             told = tell_file(file, memory_stage())
     except ScenarioWrong as error:
         return row | {"result": "otherwise", "problem": str(error)}
     seconds = f"{time.monotonic() - begun:.2f}"
-    return row | {"result": "as told", "steps": told.steps, "events": told.events, "seconds": seconds}
+    return row | {
+        "result": "as told",
+        "steps": told.steps,
+        "events": told.events,
+        "seconds": seconds,
+    }
 
 
 ACTS = (
@@ -95,7 +102,10 @@ ACTS = (
             "with: {pool_id: P, node_id: n1, health: recovered, cause: repaired}",
         ),
     ),
-    ("At +5h everything has ended, and the books balance to the GPU-microsecond.", ("advance: +9h", "check: {usage: {}}")),
+    (
+        "At +5h everything has ended, and the books balance to the GPU-microsecond.",
+        ("advance: +9h", "check: {usage: {}}"),
+    ),
 )
 """The story of the five facts: quota, reservation, preemption, failure, overflow."""
 

@@ -7,12 +7,19 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from domain.timespan import Instant
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from connectors.wiring import roles as wiring
-from connectors.wiring import tracing
-from connectors.cli.console import NOT_REACHABLE, REFUSED, err, fail, folder, group, options, out, tell
+from connectors.cli.console import (
+    NOT_REACHABLE,
+    REFUSED,
+    err,
+    fail,
+    folder,
+    group,
+    options,
+    out,
+    tell,
+)
 from connectors.embedded.folder import DataFolder, FolderRefused
 from connectors.embedded.server import EmbeddedPostgres, PostgresRefused
 from connectors.exports import assignments as exports
@@ -21,6 +28,9 @@ from connectors.traces.chart import svg as chart
 from connectors.traces.jobs import OnError, Trace, TraceNode, TraceRefused
 from connectors.traces.load import shape
 from connectors.traces.reading import fleet_of, read_jobs, read_nodes, read_pods, read_swf
+from connectors.wiring import roles as wiring
+from connectors.wiring import tracing
+from domain.timespan import Instant
 from schemas.json_form import instant_of
 
 trace, trace_verb = group("trace", "Real traces through the whole service")
@@ -38,7 +48,9 @@ def run(
     fleet: Annotated[str, typer.Option(help="nodes x GPUs, such as 552x8")] = "",
     load: Annotated[float | None, typer.Option(help="squeeze and thin to this load")] = None,
     seed: Annotated[int, typer.Option(help="of the simulated hardware")] = 0,
-    data: Annotated[Path | None, typer.Option(help="a fresh data folder; a temporary one if none")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="a fresh data folder; a temporary one if none")
+    ] = None,
     dsn: Annotated[str, typer.Option(help="an empty database of yours")] = "",
     report: Annotated[Path | None, typer.Option(help="write the report as JSON")] = None,
     svg: Annotated[Path | None, typer.Option(help="write a chart of utilisation")] = None,
@@ -129,7 +141,12 @@ def _run(
     report: Path | None,
     svg: Path | None,
 ) -> None:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=err) as progress:
         task = progress.add_task("starting", total=len(read.jobs))
         found, points = tracing.run_trace(

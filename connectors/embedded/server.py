@@ -51,11 +51,10 @@ def binaries() -> Path:
             "or name a server with --dsn"
         )
     package = Path(spec.origin).parent
-    newest = max(
+    return max(
         (folder for folder in package.glob("pginstall*/bin") if (folder / "initdb").exists()),
         key=lambda folder: (len(folder.parent.name), folder.parent.name),
     )
-    return newest
 
 
 class EmbeddedPostgres:
@@ -82,9 +81,7 @@ class EmbeddedPostgres:
     @property
     def dsn(self) -> str:
         """How to connect."""
-        return (
-            f"host={self.socket} dbname={DATABASE} user={USER} password={self._password}"
-        )
+        return f"host={self.socket} dbname={DATABASE} user={USER} password={self._password}"
 
     def start(self) -> str:
         """Start the server, making its data first if there is none; the DSN.

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from domain.units import MILLI_PER_GPU
 from psycopg.rows import dict_row
+
+from domain.units import MILLI_PER_GPU
 from schemas.json_form import instant_text
 
 COLUMNS = (
@@ -32,7 +33,9 @@ Row = dict[str, Any]
 
 def assignments(dsn: str) -> Iterator[Row]:
     """Every span that was ever held, cut at GPUs, as it was finally held."""
-    for row in _rows(dsn, "SELECT * FROM calendar ORDER BY start, reservation_id, node_id, first_milli"):
+    for row in _rows(
+        dsn, "SELECT * FROM calendar ORDER BY start, reservation_id, node_id, first_milli"
+    ):
         first, end = row["first_milli"], row["first_milli"] + row["width_milli"]
         for gpu in range(first // MILLI_PER_GPU, (end + MILLI_PER_GPU - 1) // MILLI_PER_GPU):
             low = max(first, gpu * MILLI_PER_GPU)

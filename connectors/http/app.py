@@ -5,20 +5,20 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 import psycopg
-from domain.commands import COMMANDS, Command
-from domain.principal import Principal
-from domain.submission import Outcome, OutcomeKind, Submission
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from psycopg_pool import PoolTimeout
-from schemas.json_form import BadField, json_schema, parse, render
-from schemas.registry import Registry
 from starlette.middleware.base import RequestResponseEndpoint
 
 from connectors.http import metrics, pages, reads
 from connectors.http.problems import bad_field, of_outcome, problem, refused
 from connectors.http.reading import ReadModels
 from connectors.http.verbs import ROUTES, Route
+from domain.commands import COMMANDS, Command
+from domain.principal import Principal
+from domain.submission import Outcome, OutcomeKind, Submission
+from schemas.json_form import BadField, json_schema, parse, render
+from schemas.registry import Registry
 
 BODY_BYTES_MAX = 1 << 20
 BATCH_COMMANDS_MAX = 500
@@ -51,9 +51,7 @@ def create_app(
         yield
         await read_models.pool.close()
 
-    app = FastAPI(
-        title="gpuledger", version="1", docs_url=None, redoc_url=None, lifespan=life
-    )
+    app = FastAPI(title="gpuledger", version="1", docs_url=None, redoc_url=None, lifespan=life)
     app.state.tokens = tokens
     _guard(app)
     commands = Commands(gateway, registry)

@@ -4,13 +4,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from domain.principal import Principal
-from domain.timespan import MICROSECONDS
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from connectors.http.reading import ReadModels
+from domain.principal import Principal
+from domain.timespan import MICROSECONDS
 
 HOURS_SHOWN = 24
 _TEMPLATES = Environment(
@@ -45,7 +45,12 @@ def add(app: FastAPI, models: ReadModels) -> None:
         page = _TEMPLATES.get_template("calendar.html")
         return HTMLResponse(page.render(lines=_lines(rows, start, end), hours=range(HOURS_SHOWN)))
 
-    for path, page in (("/", front), ("/docs", docs), ("/style.css", style), ("/calendar", calendar)):
+    for path, page in (
+        ("/", front),
+        ("/docs", docs),
+        ("/style.css", style),
+        ("/calendar", calendar),
+    ):
         app.add_api_route(path, page, methods=["GET"], include_in_schema=False)
 
 

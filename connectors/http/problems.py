@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from fastapi.responses import JSONResponse
+
 from domain.principal import Principal, Role
 from domain.refusals import RULES, Reason
 from domain.submission import Outcome, OutcomeKind, RefusalTold
-from fastapi.responses import JSONResponse
 from schemas.json_form import BadField, instant_text
 
 STATUS: dict[Reason, int] = {
@@ -42,7 +43,11 @@ _OPERATOR_FACTS = frozenset({"free_milli", "holders"})
 
 
 def problem(
-    status: int, kind: str, detail: str, headers: dict[str, str] | None = None, **more: Any  # noqa: ANN401 - JSON
+    status: int,
+    kind: str,
+    detail: str,
+    headers: dict[str, str] | None = None,
+    **more: Any,  # noqa: ANN401 - JSON
 ) -> JSONResponse:
     """A problem of some type."""
     content = {

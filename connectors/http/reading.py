@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from domain.principal import Principal, Role
 from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
+
+from domain.principal import Principal, Role
 from schemas.json_form import instant_text
 
 ROWS_MAX = 1_000
@@ -49,12 +50,12 @@ class ReadModels:
     async def status(self) -> Rows:
         """Pools with what is held of them at this moment."""
         return await self.rows(
-            "SELECT p.*, coalesce(sum(c.width_milli) FILTER (WHERE c.start <= t.now AND t.now < c.\"end\""
+            'SELECT p.*, coalesce(sum(c.width_milli) FILTER (WHERE c.start <= t.now AND t.now < c."end"'
             " AND c.state IN ('active', 'degraded', 'leaving')), 0)::bigint AS held_milli,"
-            " count(DISTINCT c.reservation_id) FILTER (WHERE c.start <= t.now AND t.now < c.\"end\")"
+            ' count(DISTINCT c.reservation_id) FILTER (WHERE c.start <= t.now AND t.now < c."end")'
             " AS running"
             " FROM pool p CROSS JOIN (SELECT (extract(epoch FROM now()) * 1e6)::bigint AS now) t"
-            " LEFT JOIN calendar c ON c.pool_id = p.pool_id AND c.\"end\" > t.now"
+            ' LEFT JOIN calendar c ON c.pool_id = p.pool_id AND c."end" > t.now'
             " GROUP BY p.pool_id, t.now ORDER BY p.pool_id"
         )
 
@@ -93,7 +94,7 @@ class ReadModels:
     async def calendar(self, reader: Principal, start: int, end: int) -> Rows:
         """What is held in a span, as far as the reader may see it."""
         return await self.rows(
-            "SELECT * FROM calendar WHERE start < %(end)s AND \"end\" > %(start)s"
+            'SELECT * FROM calendar WHERE start < %(end)s AND "end" > %(start)s'
             " AND (%(all)s OR tenant_id = %(tenant)s)"
             " ORDER BY node_id, first_milli, start LIMIT 20000",
             **_reach(reader),

@@ -6,6 +6,11 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+
+from connectors.http.problems import problem, refused
+from connectors.http.reading import ReadModels, instants_as_text
 from domain import commands as c
 from domain.access import COMMAND_VERBS, READ_VERBS
 from domain.ids import PoolId, TenantId
@@ -13,14 +18,9 @@ from domain.principal import Principal, Role
 from domain.sizes import Shape, Size
 from domain.submission import OutcomeKind
 from domain.timespan import MICROSECONDS
-from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
 from schemas.envelope import decode_envelope
 from schemas.json_form import BadField, instant_of, instant_text, render
 from schemas.registry import Registry
-
-from connectors.http.problems import problem, refused
-from connectors.http.reading import ReadModels, Rows, instants_as_text
 
 if TYPE_CHECKING:
     from connectors.http.app import Commands
@@ -92,7 +92,9 @@ class _Reads:
     async def whoami(self, request: Request) -> Response:
         """Who am I, and what may I do."""
         who: Principal = request.state.principal
-        verbs = {name for name, v in (*COMMAND_VERBS.items(), *READ_VERBS.items()) if who.role in v.roles}
+        verbs = {
+            name for name, v in (*COMMAND_VERBS.items(), *READ_VERBS.items()) if who.role in v.roles
+        }
         return JSONResponse(
             {
                 "principal": who.id,
@@ -171,7 +173,7 @@ class _Reads:
         rows = await self._models.usage(request.state.principal, *_span(request))
         return JSONResponse({"usage": rows})
 
-    async def projections(self, request: Request) -> Response:
+    async def projections(self, _: Request) -> Response:
         """How far each read model is."""
         rows = await self._models.rows(
             "SELECT name, version, seq, encode(hash, 'hex') AS hash, poison"
@@ -190,7 +192,11 @@ class _Reads:
         command = c.RequestReservation(
             TenantId(tenant),
             PoolId(query["pool_id"]),
-            Size(_number(request, "gpus", 0), _number(request, "nodes", 0), _number(request, "share_milli", 0)),
+            Size(
+                _number(request, "gpus", 0),
+                _number(request, "nodes", 0),
+                _number(request, "share_milli", 0),
+            ),
             instant_of(start) if start else None,
             duration_seconds=_number(request, "duration_seconds", 3600),
             shape=Shape(tuple(filter(None, query.get("models", "").split(",")))),
@@ -244,7 +250,9 @@ class _Reads:
         after = int(last) if last.isdigit() else _number(request, "after", 0)
         who: Principal = request.state.principal
         if "text/event-stream" in request.headers.get("accept", ""):
-            return StreamingResponse(self._live(request, who, after), media_type="text/event-stream")
+            return StreamingResponse(
+                self._live(request, who, after), media_type="text/event-stream"
+            )
         rows = await self._models.events(after, _number(request, "limit", 100))
         seen = [self._event(row) for row in rows]
         return JSONResponse({"events": [e for e in seen if _may_see(who, e)]})

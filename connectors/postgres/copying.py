@@ -63,9 +63,7 @@ def cells(shard: int, rows: Iterable[Cell]) -> bytes:
     """For `COPY cell (shard, cell)`."""
     parts = [_HEADER]
     parts += (
-        _CELL.pack(
-            2, 4, shard, 32, c.end_milli - HALF, c.end - HALF, c.first_milli, c.start
-        )
+        _CELL.pack(2, 4, shard, 32, c.end_milli - HALF, c.end - HALF, c.first_milli, c.start)
         for c in rows
     )
     parts.append(_TRAILER)

@@ -5,6 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import psycopg
+from psycopg.rows import class_row, dict_row
+
+from connectors.postgres import copying
 from domain.journal import (
     Batch,
     CellsOverlap,
@@ -16,10 +19,7 @@ from domain.journal import (
     Snapshot,
     StoredEvent,
 )
-from psycopg.rows import class_row, dict_row
 from schemas.queries import queries
-
-from connectors.postgres import copying
 
 LEASE_SECONDS = 15
 LEASE_WAIT_SECONDS_MAX = 60
@@ -232,9 +232,7 @@ class PostgresJournal(JournalReader):
             "tree": batch.head.tree,
         }
 
-    def _append_small(
-        self, connection: psycopg.Connection[dict[str, Any]], batch: Batch
-    ) -> None:
+    def _append_small(self, connection: psycopg.Connection[dict[str, Any]], batch: Batch) -> None:
         """Head, events, claims and cells in one statement."""
         values = self._head_values(batch) | {
             "seqs": [e.seq for e in batch.events],
@@ -257,9 +255,7 @@ class PostgresJournal(JournalReader):
         if row is None or row["moved"] != 1:
             raise Fenced(f"the head is not {batch.previous.seq} of epoch {self._epoch}")
 
-    def _append_large(
-        self, connection: psycopg.Connection[dict[str, Any]], batch: Batch
-    ) -> None:
+    def _append_large(self, connection: psycopg.Connection[dict[str, Any]], batch: Batch) -> None:
         """Head first, then events, claims and cells by COPY; cells are given up before taken."""
         sql = self._sql["move_head"].encode()
         if connection.execute(sql, self._head_values(batch)).rowcount != 1:
@@ -280,9 +276,7 @@ class PostgresJournal(JournalReader):
                     with cursor.copy(f"COPY {table} FROM STDIN (FORMAT binary)".encode()) as copy:
                         copy.write(data)
 
-    def _append_rest(
-        self, connection: psycopg.Connection[dict[str, Any]], batch: Batch
-    ) -> None:
+    def _append_rest(self, connection: psycopg.Connection[dict[str, Any]], batch: Batch) -> None:
         """What few batches have: finished tiles and offsets of the commands' topic."""
         if batch.tiles:
             values = {

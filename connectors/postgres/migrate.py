@@ -5,6 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import psycopg
+
 from schemas.queries import SQL
 
 LOCK_NUMBER = 0x67_70_75_6C

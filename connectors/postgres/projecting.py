@@ -6,6 +6,10 @@ from typing import Any
 
 import psycopg
 import structlog
+
+from connectors.postgres.journal import CHANNEL, JournalReader, connect
+from connectors.postgres.read_models import PUBLIC, ReadModelStore
+from connectors.postgres.recorded import recorded
 from domain.evolve import evolve
 from domain.journal import Snapshot, StoredEvent
 from domain.ledger import Ledger
@@ -13,10 +17,6 @@ from domain.record import Recorded
 from projections.projection import Projection, state_hash
 from schemas.image import IMAGE_FORMAT, hash_of, image_of, ledger_from, pack, unpack
 from schemas.registry import Registry
-
-from connectors.postgres.journal import CHANNEL, JournalReader, connect
-from connectors.postgres.read_models import PUBLIC, ReadModelStore
-from connectors.postgres.recorded import recorded
 
 BATCH_EVENTS_MAX = 1_000
 SNAPSHOT_EVENTS = 50_000
@@ -112,7 +112,7 @@ class Follower:
             for entry in fresh:
                 projection.apply(entry)
             projection.settle()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - poison stops this projection, loudly
             _log.exception("projection_poisoned", projection=projection.name)
             following.poison = f"{type(error).__name__}: {error}"
             self._connection.execute(
@@ -194,9 +194,7 @@ def _batches(events: Iterable[StoredEvent], until: int) -> Iterable[list[StoredE
         yield batch
 
 
-def wait_for(
-    connection: psycopg.Connection[Any], projection: str, seq: int
-) -> bool:
+def wait_for(connection: psycopg.Connection[Any], projection: str, seq: int) -> bool:
     """Whether a projection has reached a position, for a caller that asks again."""
     row = connection.execute(
         "SELECT seq >= %s AS reached FROM projection WHERE name = %s", (seq, projection)

@@ -3,9 +3,10 @@
 from typing import Any, get_type_hints
 
 import psycopg
+from psycopg import sql
+
 from projections.projection import Projection, state_hash
 from projections.table import Change, Table
-from psycopg import sql
 
 PUBLIC = "public"
 
@@ -24,9 +25,7 @@ class ReadModelStore:
         self._upserts = {table.name: _upsert(schema, table) for table in projection.tables}
         self._removes = {table.name: _remove(schema, table) for table in projection.tables}
 
-    def write(
-        self, connection: psycopg.Connection[Any], changes: dict[str, list[Change]]
-    ) -> None:
+    def write(self, connection: psycopg.Connection[Any], changes: dict[str, list[Change]]) -> None:
         """Bring the rows in step with what changed."""
         for table in self.projection.tables:
             of_table = changes[table.name]
@@ -37,9 +36,7 @@ class ReadModelStore:
             if put:
                 connection.execute(self._upserts[table.name], _columns(put))
 
-    def checkpoint(
-        self, connection: psycopg.Connection[Any], before: int, after: int
-    ) -> None:
+    def checkpoint(self, connection: psycopg.Connection[Any], before: int, after: int) -> None:
         """Move from one position to the next, with the hash. Raises `CheckpointMoved`."""
         done = connection.execute(
             "UPDATE projection SET seq = %s, hash = %s WHERE name = %s AND version = %s"
@@ -64,7 +61,7 @@ def _arrays(table: Table, count: int) -> sql.Composable:
     """A placeholder with its type for each of the first columns."""
     hints = get_type_hints(table.row_type)
     kinds = ("numeric[]" if hints[name] is int else "text[]" for name in table.columns[:count])
-    return sql.SQL(", ").join(sql.SQL("%s::" + kind) for kind in kinds)  # type: ignore[arg-type]
+    return sql.SQL(", ").join(sql.SQL("%s::" + kind) for kind in kinds)
 
 
 def _names(names: tuple[str, ...]) -> sql.Composable:
@@ -77,9 +74,7 @@ def _upsert(schema: str, table: Table) -> sql.Composed:
         sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in rest
     )
     action = sql.SQL("UPDATE SET ") + update if rest else sql.SQL("NOTHING")
-    return sql.SQL(
-        "INSERT INTO {} ({}) SELECT * FROM unnest({}) ON CONFLICT ({}) DO {}"
-    ).format(
+    return sql.SQL("INSERT INTO {} ({}) SELECT * FROM unnest({}) ON CONFLICT ({}) DO {}").format(
         sql.Identifier(schema, table.name),
         _names(table.columns),
         _arrays(table, len(table.columns)),

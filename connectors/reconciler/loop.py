@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 import structlog
+
+from connectors.reconciler.reconciler import Reconciler
 from domain.commands import Command
 from domain.ids import PrincipalId
 from domain.principal import Principal, Role
@@ -11,8 +13,6 @@ from domain.record import Recorded
 from domain.submission import CommandGateway, OutcomeKind, Submission
 from domain.timespan import Instant
 from schemas.registry import Registry
-
-from connectors.reconciler.reconciler import Reconciler
 
 PRINCIPAL = Principal(PrincipalId("reconciler"), Role.SERVICE)
 BATCH_FACTS_MAX = 1_000

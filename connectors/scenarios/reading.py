@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from domain.timespan import MICROSECONDS, Instant
 from jsonschema import Draft202012Validator
+
+from domain.timespan import MICROSECONDS, Instant
 from schemas.json_form import instant_of, instant_text
 
 START = "2026-01-01T00:00:00Z"
@@ -91,11 +92,11 @@ def read_scenario(file: Path) -> Scenario:
     except yaml.YAMLError as error:
         raise ScenarioWrong(f"{file}: {error}") from error
     lines = _step_lines(node)
-    for error in _validator().iter_errors(values):
-        path = list(error.absolute_path)
+    for fault in _validator().iter_errors(values):
+        path = list(fault.absolute_path)
         in_step = len(path) > 1 and path[0] == "steps" and isinstance(path[1], int)
         where = f":{lines[int(path[1])]}: step {int(path[1]) + 1}" if in_step else ""
-        raise ScenarioWrong(f"{file}{where}: {'/'.join(map(str, path))}: {error.message}")
+        raise ScenarioWrong(f"{file}{where}: {'/'.join(map(str, path))}: {fault.message}")
     start = values.get("start", START)
     if not isinstance(start, str):
         start = start.isoformat()

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from connectors.scenarios.reading import Scenario, ScenarioWrong
 from domain import commands as c
 from domain.commands import COMMANDS, Command
 from domain.facts.node import LevelGroup
@@ -21,8 +22,6 @@ from projections.usage import Usage
 from schemas.json_form import BadField, instant_text, parse
 from schemas.registry import Registry
 
-from connectors.scenarios.reading import Scenario, ScenarioWrong
-
 POOL = PoolId("P")
 OPERATOR = Principal(PrincipalId("operator"), Role.OPERATOR)
 GPU_SECOND = 1_000_000
@@ -32,8 +31,13 @@ STOPS_MAX = 100_000
 ROUNDS_MAX = 8
 """How often hardware is heard after one step."""
 
-_NAMED = ("ReservationConfirmed", "ReservationHeld", "ReservationQueued", "MaintenancePlanned",
-          "QuotaGranted")
+_NAMED = (
+    "ReservationConfirmed",
+    "ReservationHeld",
+    "ReservationQueued",
+    "MaintenancePlanned",
+    "QuotaGranted",
+)
 
 
 class Stage(Protocol):
@@ -118,9 +122,7 @@ class Teller:
         values = self.scenario.values
         fleet = values.get("fleet", {})
         rack_of = fleet.get("rack_of", 4)
-        commands: list[Command] = [
-            c.OpenPool(POOL, "", parse(PoolPolicy, values.get("pool", {})))
-        ]
+        commands: list[Command] = [c.OpenPool(POOL, "", parse(PoolPolicy, values.get("pool", {})))]
         for number in range(fleet.get("nodes", 2)):
             rack = (LevelGroup("rack", f"r{number // rack_of + 1}"),)
             name, gpus = NodeId(f"n{number + 1}"), fleet.get("gpus", 8)
@@ -131,9 +133,7 @@ class Teller:
             commands.append(c.RegisterTenant(TenantId(name), parent))
             if "quota" in tenant:
                 nominal, borrow = tenant["quota"] * MILLI_PER_GPU, tenant.get("borrow", 0)
-                commands.append(
-                    c.GrantQuota(TenantId(name), POOL, nominal, borrow * MILLI_PER_GPU)
-                )
+                commands.append(c.GrantQuota(TenantId(name), POOL, nominal, borrow * MILLI_PER_GPU))
         outcomes = self.stage.submit([self._submission(command, OPERATOR) for command in commands])
         for command, outcome in zip(commands, outcomes, strict=True):
             if outcome.kind is not OutcomeKind.ACCEPTED:

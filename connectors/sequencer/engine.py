@@ -6,12 +6,27 @@ another one with it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
 import structlog
-from domain.commands import REPORTS, Command, ConfirmClock
+
+from connectors.sequencer.batching import Growing, net_cells, told
+from connectors.sequencer.intake import (
+    Intake,
+    Ready,
+    outcome_of,
+    rejected,
+    told_outcome,
+    unavailable,
+)
+from connectors.sequencer.sealing import (
+    Cause,
+    Sealer,
+    cause_of,
+    command_digest,
+)
 from domain.decide import decide
 from domain.decide.firing import fire
 from domain.decide.transcript import Transcript, take_back
@@ -23,7 +38,6 @@ from domain.journal import (
     CellsOverlap,
     Claim,
     CommitUnknown,
-    Fenced,
     Head,
     Journal,
     JournalUnavailable,
@@ -34,47 +48,19 @@ from domain.journal import (
 from domain.ledger import Ledger
 from domain.merkle import Tree
 from domain.ports import Placer
-from domain.refusals import Reason, Refusal, refuse
-from domain.submission import TICK, Outcome, OutcomeKind, RefusalTold, Submission
+from domain.refusals import Reason, refuse
+from domain.submission import TICK, Outcome, OutcomeKind, Submission
 from domain.timers import Timer
 from domain.timespan import Instant
-from schemas.codec import Malformed
 from schemas.image import IMAGE_FORMAT, hash_of, image_of, pack
-from schemas.registry import Registry, UnknownSchema
-
-from connectors.sequencer.batching import Growing, net_cells, told
-from connectors.sequencer.sealing import (
-    Cause,
-    Sealer,
-    cause_of,
-    command_digest,
-    fingerprint_of,
-)
+from schemas.registry import Registry
 
 BATCH_COMMANDS_MAX = 512
 TIMERS_PER_BATCH_MAX = 4096
-KEY_CHARACTERS_MAX = 255
 CLAMP_TOLD_MICROSECONDS = 1_000_000
 """A clock that goes back by less is clamped in silence; by more, a fact tells of it."""
 
 _log = structlog.get_logger("sequencer")
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """A submission that may be decided: its command and what identifies it."""
-
-    submission: Submission
-    command: Command | None
-    """None for a tick."""
-    command_id: str
-    fingerprint: bytes
-    takes_claim: bool
-
-    @property
-    def claim_key(self) -> tuple[str, str]:
-        """Where its key lives."""
-        return self.submission.principal.scope, self.submission.key
 
 
 class Sequencer:
@@ -98,7 +84,7 @@ class Sequencer:
         self.tree = Tree.from_bytes(head.tree)
         self._registry = registry
         self._sealer = Sealer(registry, head.shard)
-        self._secret = secret
+        self._intake = Intake(registry, secret, is_virtual=clock is None)
         self._clock = clock
         ledger.changes.clear()
         ledger.undo.forget()
@@ -119,7 +105,7 @@ class Sequencer:
         """
         outcomes: list[Outcome] = []
         for first in range(0, len(submissions), BATCH_COMMANDS_MAX):
-            part = [self._read(s) for s in submissions[first : first + BATCH_COMMANDS_MAX]]
+            part = [self._intake.read(s) for s in submissions[first : first + BATCH_COMMANDS_MAX]]
             outcomes += self._batch(part)
         return outcomes
 
@@ -140,28 +126,6 @@ class Sequencer:
             return self._clock()
         return self.head.recorded_at if at is None else at
 
-    def _read(self, submission: Submission) -> Ready | Outcome:
-        """A submission's command, or why it cannot even be looked at."""
-        if not 0 < len(submission.key) <= KEY_CHARACTERS_MAX:
-            problem = f"an idempotency key has 1 to {KEY_CHARACTERS_MAX} characters"
-            return _rejected(refuse(Reason.MALFORMED, field="key", problem=problem))
-        if self.is_virtual and submission.at is None:
-            problem = "under a virtual clock every command says when it is"
-            return _rejected(refuse(Reason.MALFORMED, field="at", problem=problem))
-        if submission.type == TICK:
-            return Ready(submission, None, "", b"", takes_claim=False)
-        try:
-            command = self._registry.decode(submission.type, submission.body)
-        except UnknownSchema:
-            problem = f"no contract is named {submission.type}"
-            return _rejected(refuse(Reason.MALFORMED, field="type", problem=problem))
-        except Malformed as error:
-            return _rejected(refuse(Reason.MALFORMED, field="body", problem=error))
-        identity = command_id(submission.principal.scope, submission.key)
-        fingerprint = fingerprint_of(self._secret, submission)
-        claims = not isinstance(command, REPORTS) and not submission.dry_run
-        return Ready(submission, command, identity, fingerprint, claims)
-
     def _grow(self) -> Growing:
         return Growing(self.head.seq, self.head.recorded_at)
 
@@ -170,7 +134,7 @@ class Sequencer:
         try:
             known = self._known_claims(part)
         except JournalUnavailable as error:
-            return [r if isinstance(r, Outcome) else _unavailable(str(error)) for r in part]
+            return [r if isinstance(r, Outcome) else unavailable(str(error)) for r in part]
         growing = self._grow()
         for ready in part:
             growing.outcomes.append(self._one(growing, ready, known))
@@ -183,7 +147,7 @@ class Sequencer:
         except CellsOverlap as error:
             return self._one_by_one(part, error)
         reason = "the journal cannot be reached; nothing was written"
-        return [r if isinstance(r, Outcome) else _unavailable(reason) for r in part]
+        return [r if isinstance(r, Outcome) else unavailable(reason) for r in part]
 
     def _one_by_one(self, part: list[Ready | Outcome], error: CellsOverlap) -> list[Outcome]:
         """Find the culprit of a refused commit: it is set apart, the others go on."""
@@ -195,11 +159,9 @@ class Sequencer:
         growing = self._grow()
         outcome = self._quarantine(growing, ready, error)
         growing.outcomes.append(outcome)
-        return [outcome if self._commit(growing) else _unavailable("the journal is away")]
+        return [outcome if self._commit(growing) else unavailable("the journal is away")]
 
-    def _known_claims(
-        self, part: Iterable[Ready | Outcome]
-    ) -> dict[tuple[str, str], Claim]:
+    def _known_claims(self, part: Iterable[Ready | Outcome]) -> dict[tuple[str, str], Claim]:
         keys = [r.claim_key for r in part if isinstance(r, Ready) and r.takes_claim]
         return dict(self.journal.claims(keys)) if keys else {}
 
@@ -224,7 +186,7 @@ class Sequencer:
     def _repeat(self, growing: Growing, ready: Ready, claim: Claim) -> Outcome:
         """A key that was used before: the outcome that it had, or a conflict."""
         if claim.fingerprint != ready.fingerprint:
-            return _rejected(
+            return rejected(
                 refuse(
                     Reason.KEY_REUSED,
                     key=ready.submission.key,
@@ -255,14 +217,14 @@ class Sequencer:
             return self._quarantine(growing, ready, error)
         if ready.submission.dry_run:
             t.back_to(mark)
-            return _told(ready, refusal, told(events), 0)
+            return told_outcome(ready, refusal, told(events), 0)
         growing.add(events)
         self._note_ingress(growing, ready)
         if not events:
             return Outcome(OutcomeKind.NO_EFFECT, ready.command_id)
         if ready.takes_claim:
             self._claim(growing, ready, events[0].seq)
-        return _told(ready, refusal, told(events), events[0].seq)
+        return told_outcome(ready, refusal, told(events), events[0].seq)
 
     @staticmethod
     def _note_ingress(growing: Growing, ready: Ready) -> None:
@@ -421,52 +383,3 @@ class Sequencer:
         take_back(self.placer, self.ledger, 0, 0)
         for due, kind, subject in growing.fired:
             self.ledger.timers.set(due, kind, subject)
-
-
-def confirms_clock(submission: Submission) -> bool:
-    """Whether a command is the one that is taken while the clock is not believed."""
-    return submission.type.split(".")[0] == ConfirmClock.__name__
-
-
-def outcome_of(registry: Registry, facts: tuple[Any, ...], identity: str) -> Outcome:
-    """The outcome that stored facts of a command stand for."""
-    refusal = None
-    kind = OutcomeKind.ACCEPTED
-    last = facts[-1]
-    match last.type.split(".")[0]:
-        case "CommandRefused":
-            kind = OutcomeKind.REFUSED
-            fact = registry.decode(last.type, last.body)
-            reason = Reason[fact.reason.upper().replace("-", "_")]
-            refusal = RefusalTold(reason, fact.evidence, fact.offers)
-        case "CommandHadNoEffect":
-            kind = OutcomeKind.NO_EFFECT
-        case "CommandQuarantined":
-            kind = OutcomeKind.QUARANTINED
-    return Outcome(kind, identity, facts[0].seq, last.seq, facts, refusal)
-
-
-def _told(
-    ready: Ready, refusal: Refusal | None, facts: tuple[Any, ...], seq_from: int
-) -> Outcome:
-    if refusal is not None:
-        told_refusal = RefusalTold(refusal.reason, refusal.facts, refusal.offers)
-        kind = OutcomeKind.REFUSED
-    else:
-        told_refusal = None
-        effect = facts and not facts[-1].type.startswith("CommandHadNoEffect")
-        kind = OutcomeKind.ACCEPTED if effect else OutcomeKind.NO_EFFECT
-    seq_to = seq_from + len(facts) - 1 if seq_from else 0
-    return Outcome(kind, ready.command_id, seq_from, seq_to, facts, told_refusal)
-
-
-def _rejected(refusal: Refusal) -> Outcome:
-    told_refusal = RefusalTold(refusal.reason, refusal.facts, refusal.offers)
-    return Outcome(OutcomeKind.REJECTED, refusal=told_refusal)
-
-
-def _unavailable(problem: str) -> Outcome:
-    return Outcome(OutcomeKind.UNAVAILABLE, problem=problem)
-
-
-__all__ = ["BATCH_COMMANDS_MAX", "Fenced", "Sequencer", "confirms_clock", "outcome_of"]

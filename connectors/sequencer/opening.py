@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 
 import structlog
+
+from connectors.sequencer.engine import Sequencer
 from domain.decide.transcript import tell_all
 from domain.evolve import evolve
 from domain.facts.shard import LeaseTaken
@@ -13,8 +15,6 @@ from schemas.envelope import decode_envelope
 from schemas.image import IMAGE_FORMAT, ledger_from, unpack
 from schemas.registry import Registry
 from solvers.placer import LedgerPlacer
-
-from connectors.sequencer.engine import Sequencer
 
 _log = structlog.get_logger("sequencer")
 
@@ -51,9 +51,7 @@ def restore(journal: Journal, registry: Registry, shard: int) -> tuple[Ledger, i
     return ledger, replay(journal.read_all(seq), registry, ledger, seq)
 
 
-def replay(
-    events: Iterable[StoredEvent], registry: Registry, ledger: Ledger, after: int
-) -> int:
+def replay(events: Iterable[StoredEvent], registry: Registry, ledger: Ledger, after: int) -> int:
     """Fold the events behind a position into a ledger; the position that it has now."""
     seq = after
     for event in events:
@@ -65,4 +63,3 @@ def replay(
         ledger.changes.clear()
         seq = event.seq
     return seq
-

@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
+
+from connectors.sequencer.clock import ClockGuard
+from connectors.sequencer.engine import BATCH_COMMANDS_MAX, Sequencer
+from connectors.sequencer.intake import confirms_clock
 from domain.journal import Fenced, JournalUnavailable
 from domain.submission import Outcome, OutcomeKind, Submission
 from domain.timespan import MICROSECONDS
 from schemas.codec import Malformed
 from schemas.wire import decode_submission, encode_outcome, frame, split
-
-from connectors.sequencer.clock import ClockGuard
-from connectors.sequencer.engine import BATCH_COMMANDS_MAX, Sequencer, confirms_clock
 
 RECEIVE_BYTES = 1 << 20
 WAITING_MAX = 20_000

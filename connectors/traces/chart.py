@@ -84,7 +84,9 @@ def _dates(points: Sequence[Point]) -> list[str]:
     step = max(1, len(points) // 8)
     for index in range(0, len(points), step):
         day = datetime.fromtimestamp(points[index][0] / 1e6, UTC)
-        marks.append(f'<text x="{_x(index, len(points)):.1f}" y="{HEIGHT - 16}">{day:%d %b %Y}</text>')
+        marks.append(
+            f'<text x="{_x(index, len(points)):.1f}" y="{HEIGHT - 16}">{day:%d %b %Y}</text>'
+        )
     return marks
 
 

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from connectors.traces.jobs import Trace, TraceJob, TraceNode
+from connectors.traces.load import fleet_gpus
 from domain.commands import Command, GrantQuota, JoinNode, OpenPool, RegisterTenant
 from domain.commands.reservation import RequestReservation
 from domain.facts.node import LevelGroup
@@ -20,9 +22,6 @@ from domain.submission import TICK, Outcome, OutcomeKind, Submission
 from domain.timespan import MICROSECONDS, Instant
 from domain.units import MILLI_PER_GPU
 from schemas.registry import Registry
-
-from connectors.traces.jobs import Trace, TraceJob, TraceNode
-from connectors.traces.load import fleet_gpus
 
 POOL = PoolId("trace")
 OPERATOR = Principal(PrincipalId("trace"), Role.OPERATOR)
@@ -99,7 +98,17 @@ class TraceDriver:
             levels = (LevelGroup("block", node.block),) if node.block else ()
             name = NodeId(node.name)
             commands.append(
-                JoinNode(POOL, name, node.model, node.gpus, 0, node.cpu_milli, node.memory_mib, "", levels)
+                JoinNode(
+                    POOL,
+                    name,
+                    node.model,
+                    node.gpus,
+                    0,
+                    node.cpu_milli,
+                    node.memory_mib,
+                    "",
+                    levels,
+                )
             )
         nominal = fleet_gpus(list(nodes)) * MILLI_PER_GPU
         for tenant in sorted({job.tenant for job in trace.jobs}):

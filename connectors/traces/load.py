@@ -3,9 +3,8 @@
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from domain.units import MILLI_PER_GPU
-
 from connectors.traces.jobs import Trace, TraceJob, TraceNode
+from domain.units import MILLI_PER_GPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,9 @@ def thin(nodes: list[TraceNode], mean_demand: float, load: float) -> list[TraceN
     return [node for node in nodes if node.name in names]
 
 
-def shape(trace: Trace, nodes: list[TraceNode], load: float | None) -> tuple[Trace, list[TraceNode]]:
+def shape(
+    trace: Trace, nodes: list[TraceNode], load: float | None
+) -> tuple[Trace, list[TraceNode]]:
     """A trace and a fleet brought to a load; as they are when none is named."""
     if load is None or not trace.jobs:
         return trace, nodes

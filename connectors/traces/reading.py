@@ -4,10 +4,9 @@ import csv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from connectors.traces.jobs import OnError, Rows, Trace, TraceJob, TraceNode, TraceRefused
 from domain.sizes import ReservationClass, Size
 from domain.units import GPUS_PER_NODE_MAX, MILLI_PER_GPU
-
-from connectors.traces.jobs import OnError, Rows, Trace, TraceJob, TraceNode, TraceRefused
 
 BLOCK_NODES = 16
 SWF_FIELDS = 18
@@ -53,7 +52,9 @@ def read_pods(path: Path, on_error: OnError) -> Trace:
     rows = Rows(str(path), on_error)
     needed = {"name", "num_gpu", "gpu_milli", "gpu_spec", "qos", "creation_time", "deletion_time"}
     for line, row in _rows(path, needed, rows):
-        numbers = _numbers(rows, line, row, ("num_gpu", "gpu_milli", "creation_time", "deletion_time"))
+        numbers = _numbers(
+            rows, line, row, ("num_gpu", "gpu_milli", "creation_time", "deletion_time")
+        )
         if numbers is None:
             continue
         gpus, milli, start, end = numbers
@@ -86,7 +87,16 @@ def _read_philly(path: Path, on_error: OnError) -> Trace:
         if numbers is None:
             continue
         start, duration, gpus = numbers
-        _add(rows, line, f"job-{line}", row["vc"], start, start + duration, Size(gpus=gpus), "duration_s")
+        _add(
+            rows,
+            line,
+            f"job-{line}",
+            row["vc"],
+            start,
+            start + duration,
+            Size(gpus=gpus),
+            "duration_s",
+        )
     return _sorted(rows.trace)
 
 
@@ -103,7 +113,17 @@ def _read_plain(path: Path, on_error: OnError) -> Trace:
         if share and share.isdigit() and 0 < int(share) < MILLI_PER_GPU and gpus == 1:
             size = Size(share_milli=int(share))
         models = tuple(filter(None, (row.get("models") or "").split("|")))
-        _add(rows, line, row["name"], row["tenant"], start, start + duration, size, "duration_s", models)
+        _add(
+            rows,
+            line,
+            row["name"],
+            row["tenant"],
+            start,
+            start + duration,
+            size,
+            "duration_s",
+            models,
+        )
     return _sorted(rows.trace)
 
 
@@ -131,7 +151,16 @@ def read_swf(path: Path, on_error: OnError) -> Trace:
             first = submit if first is None else min(first, submit)
             gpus = asked if asked > 0 else allocated
             tenant = f"g{fields[12]}" if fields[12] not in {"-1", "1"} else f"u{fields[11]}"
-            _add(rows, line, f"job-{fields[0]}", tenant, submit, submit + run, Size(gpus=max(0, gpus)), "4")
+            _add(
+                rows,
+                line,
+                f"job-{fields[0]}",
+                tenant,
+                submit,
+                submit + run,
+                Size(gpus=max(0, gpus)),
+                "4",
+            )
     base = first or 0
     rows.trace.jobs = [
         TraceJob(j.name, j.tenant, j.start_s - base, j.end_s - base, j.size)

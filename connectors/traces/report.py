@@ -42,6 +42,6 @@ class Report:
 
 
 def _told(value: object) -> str:
-    if isinstance(value, bool) or isinstance(value, str):
+    if isinstance(value, (bool, str)):
         return str(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"

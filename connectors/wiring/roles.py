@@ -10,11 +10,6 @@ from pathlib import Path
 
 import structlog
 import uvicorn
-from domain.record import Recorded
-from domain.timespan import Instant
-from projections.catalogue import all_projections
-from schemas.registry import registry
-from solvers.placement.index import warm_up
 
 from connectors.client.gateway import AsyncGateway, Gateway
 from connectors.client.http import Api
@@ -34,6 +29,11 @@ from connectors.sequencer.opening import open_sequencer
 from connectors.sequencer.server import SequencerServer, serve_until_signalled
 from connectors.simulated.fleet import Delays, SimulatedFleet
 from connectors.tokens.tokens import Tokens
+from domain.record import Recorded
+from domain.timespan import Instant
+from projections.catalogue import all_projections
+from schemas.registry import registry
+from solvers.placement.index import warm_up
 
 SIMULATED_DELAYS = Delays(apply_ms=800, free_ms=1_200, spread_ms=400)
 
@@ -149,10 +149,19 @@ def serve_reconciler(service: Service) -> int:
 def serve_http(service: Service, tokens: Path, port: int) -> int:
     """The HTTP face, until told to stop."""
     app = create_app(
-        AsyncGateway(Path(service.socket)), ReadModels.of(service.dsn), Tokens.read(tokens), registry()
+        AsyncGateway(Path(service.socket)),
+        ReadModels.of(service.dsn),
+        Tokens.read(tokens),
+        registry(),
     )
     uvicorn.run(
-        app, host="127.0.0.1", port=port, log_level="warning", access_log=False, loop="uvloop", http="httptools"
+        app,
+        host="127.0.0.1",
+        port=port,
+        log_level="warning",
+        access_log=False,
+        loop="uvloop",
+        http="httptools",
     )
     return 0
 

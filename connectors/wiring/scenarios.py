@@ -3,14 +3,6 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from domain.journal import Journal
-from domain.ledger import Ledger
-from domain.record import Recorded
-from domain.submission import Outcome, Submission
-from domain.timespan import Instant
-from schemas.image import image_of
-from schemas.registry import registry
-
 from connectors.memory.journal import MemoryJournal, MemoryStore
 from connectors.postgres.journal import PostgresJournal
 from connectors.postgres.recorded import recorded
@@ -20,6 +12,13 @@ from connectors.scenarios.reading import Scenario, read_scenario
 from connectors.scenarios.telling import Hardware, Teller, Told
 from connectors.sequencer.opening import open_sequencer, restore
 from connectors.simulated.fleet import Delays, SimulatedFleet
+from domain.journal import Journal
+from domain.ledger import Ledger
+from domain.record import Recorded
+from domain.submission import Outcome, Submission
+from domain.timespan import Instant
+from schemas.image import image_of
+from schemas.registry import registry
 
 SECRET = b"scenarios have no secrets"
 

@@ -12,20 +12,8 @@ from typing import Any
 
 import psutil
 import psycopg
-from domain.evolve import evolve
-from domain.ledger import Ledger
-from domain.merkle import Tree
-from domain.record import Recorded
-from domain.submission import Submission
-from domain.timespan import Instant
-from projections.catalogue import all_projections
-from projections.projection import Projection, state_hash
-from projections.table import Table
-from projections.usage import STATES, Usage
 from psycopg import sql
 from psycopg.rows import dict_row
-from schemas.image import IMAGE_FORMAT, hash_of, image_of
-from schemas.registry import registry
 
 from connectors.client.gateway import Gateway
 from connectors.exports.assignments import assignments
@@ -40,6 +28,18 @@ from connectors.traces.drive import TraceDriver
 from connectors.traces.jobs import Trace, TraceNode
 from connectors.traces.load import demand
 from connectors.traces.report import Report
+from domain.evolve import evolve
+from domain.ledger import Ledger
+from domain.merkle import Tree
+from domain.record import Recorded
+from domain.submission import Submission
+from domain.timespan import Instant
+from projections.catalogue import all_projections
+from projections.projection import Projection, state_hash
+from projections.table import Table
+from projections.usage import STATES, Usage
+from schemas.image import IMAGE_FORMAT, hash_of, image_of
+from schemas.registry import registry
 
 READY_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 60
@@ -123,9 +123,7 @@ def run_trace(
 ) -> tuple[Report, list[tuple[int, dict[str, int]]]]:
     """Book a trace, let everything follow, and check it; the report and the chart's points."""
     begun = time.monotonic()
-    report = Report(
-        skipped=trace.skipped, malformed=trace.malformed, nodes_kept=len(nodes)
-    )
+    report = Report(skipped=trace.skipped, malformed=trace.malformed, nodes_kept=len(nodes))
     wanted = demand(trace.jobs, max(node.gpus for node in nodes))
     report.mean_demand, report.peak_demand = wanted.mean, wanted.peak
     with ledger_of(folder, service) as parts:
@@ -271,4 +269,3 @@ def _buckets(points: list[tuple[int, dict[str, int]]]) -> list[tuple[int, dict[s
                 sums[state] = sums.get(state, 0) + amount
         found.append((points[first][0], sums))
     return found
-

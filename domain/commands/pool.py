@@ -1,6 +1,6 @@
 """Commands on pools, the brakes among them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from domain.ids import PoolId, ReservationId
 from domain.policy import PoolPolicy
@@ -12,7 +12,7 @@ class OpenPool:
 
     pool_id: PoolId
     site: str = ""
-    policy: PoolPolicy = PoolPolicy()
+    policy: PoolPolicy = field(default_factory=PoolPolicy)
 
 
 @dataclass(frozen=True, slots=True)

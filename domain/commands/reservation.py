@@ -21,7 +21,7 @@ class RequestReservation:
     """Either the end or the duration is given."""
     duration_seconds: int | None = None
     klass: ReservationClass = ReservationClass.GUARANTEED
-    shape: Shape = Shape()
+    shape: Shape = field(default_factory=Shape)
     hold_seconds: int | None = None
     overflow: bool = False
     tags: Mapping[str, str] = field(default_factory=dict)

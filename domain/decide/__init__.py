@@ -103,9 +103,7 @@ def decide(t: Transcript, principal: Principal, command: Command) -> Refusal | N
     return refusal
 
 
-def authorise(
-    t: Transcript, principal: Principal, command: Command
-) -> Refusal | Stranger | None:
+def authorise(t: Transcript, principal: Principal, command: Command) -> Refusal | Stranger | None:
     """Whether a principal may use this verb on this subject."""
     verb = COMMAND_VERBS[type(command).__name__]
     if principal.role not in verb.roles:

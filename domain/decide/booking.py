@@ -52,7 +52,7 @@ def request_reservation(t: Transcript, command: RequestReservation) -> Refusal |
     request = _within_quota(t, checked)
     if isinstance(request, Refusal):
         return request
-    segments = find_units(t, request.ask)
+    segments: tuple[Segment, ...] | Refusal | None = find_units(t, request.ask)
     if segments is None and request.klass is ReservationClass.GUARANTEED:
         segments = make_way(t, request.ask, ReservationId(t.new_id("reservation")))
     if isinstance(segments, Refusal):

@@ -19,7 +19,7 @@ from domain.reservation import Reservation
 from domain.sizes import Parts, parts_of
 from domain.states import RUNNING, UPCOMING, ReservationState
 from domain.timespan import Instant, Timespan
-from domain.units import MILLI_PER_GPU, Piece, Segment, width
+from domain.units import MILLI_PER_GPU, Piece, width
 
 HEALED_MAX = 256
 """How many short reservations are looked at after units came free."""
@@ -46,9 +46,7 @@ def lose(t: Transcript, loss: Loss, *, only: frozenset[ReservationState] | None 
         tell_shortage(t, reservation)
 
 
-def _parts_on(
-    reservation: Reservation, loss: Loss
-) -> list[tuple[Timespan, tuple[Piece, ...]]]:
+def _parts_on(reservation: Reservation, loss: Loss) -> list[tuple[Timespan, tuple[Piece, ...]]]:
     """What a reservation has on a node and loses, by the spans over which it loses it."""
     by_span: dict[Timespan, list[Piece]] = {}
     for holding in reservation.holdings:
@@ -70,9 +68,7 @@ def _move_or_release(
     if Act.REPAIR.value not in pool.frozen:
         taken = _replacement(t, reservation, loss, span, part)
     if taken is not None:
-        t.write(
-            UnitsReassigned(reservation.id, span.start, span.end, part, taken, loss.cause, 0)
-        )
+        t.write(UnitsReassigned(reservation.id, span.start, span.end, part, taken, loss.cause, 0))
         return
     lost = tuple(failed for piece in part for failed in _failed(piece, loss.slots))
     t.write(UnitsReleased(reservation.id, span.start, span.end, lost, loss.cause))
@@ -180,9 +176,7 @@ def _heal(t: Transcript, pool: Pool, reservation: Reservation) -> None:
         tell_shortage(t, reservation)
 
 
-def _missing(
-    t: Transcript, pool: Pool, reservation: Reservation, span: Timespan
-) -> list[Ask]:
+def _missing(t: Transcript, pool: Pool, reservation: Reservation, span: Timespan) -> list[Ask]:
     """What would make a reservation whole over a span: parts to complete, and whole parts."""
     parts = parts_of(reservation.size, pool.node_gpus(reservation.shape.models))
     wanted = [parts.node_gpus * MILLI_PER_GPU] * parts.nodes
@@ -203,9 +197,7 @@ def _missing(
         if lacking:
             asks.append(replace(base, parts=Parts(0, 1, lacking, 0), among=(index,)))
     taken = tuple(have)
-    for size in wanted:
-        asks.append(replace(base, parts=_part(parts, size), without=taken))
-    return asks
+    return asks + [replace(base, parts=_part(parts, size), without=taken) for size in wanted]
 
 
 def _part(parts: Parts, size: int) -> Parts:

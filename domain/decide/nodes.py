@@ -43,9 +43,7 @@ MAINTENANCES_PER_COMMAND_MAX = 1_000
 
 def wrong_state(node: Node, verb: str) -> Refusal:
     """A node whose state does not allow a verb."""
-    return refuse(
-        Reason.WRONG_STATE, kind="node", id=node.id, state=node.state.value, verb=verb
-    )
+    return refuse(Reason.WRONG_STATE, kind="node", id=node.id, state=node.state.value, verb=verb)
 
 
 def join_node(t: Transcript, command: JoinNode) -> Refusal | None:
@@ -89,9 +87,7 @@ def join_node(t: Transcript, command: JoinNode) -> Refusal | None:
 
 def _levels(command: JoinNode) -> Refusal | None:
     if len(command.levels) > LEVELS_MAX:
-        return refuse(
-            Reason.LIMIT, limit="levels_max", max=LEVELS_MAX, asked=len(command.levels)
-        )
+        return refuse(Reason.LIMIT, limit="levels_max", max=LEVELS_MAX, asked=len(command.levels))
     for at, level in enumerate(command.levels):
         refusal = checks.name(f"levels/{at}/level", level.level) or checks.name(
             f"levels/{at}/group", level.group
@@ -202,9 +198,7 @@ def plan_maintenance(t: Transcript, command: PlanMaintenance) -> Refusal | None:
     for node in nodes:
         lose(t, Loss(node, all_slots(node), span, "maintenance"))
         maintenance_id = MaintenanceId(t.new_id(f"maintenance/{node.id}"))
-        t.write(
-            MaintenancePlanned(node.pool_id, node.id, maintenance_id, span.start, span.end)
-        )
+        t.write(MaintenancePlanned(node.pool_id, node.id, maintenance_id, span.start, span.end))
     return None
 
 

@@ -163,9 +163,7 @@ def _group(t: Transcript, node: Node, level: str) -> tuple[int, ...]:
     return tuple(other.index for other in nodes if other.group(level) == group)
 
 
-def carve(
-    node: Node, slot: int, span: Timespan, width_milli: int
-) -> tuple[Segment, ...] | None:
+def carve(node: Node, slot: int, span: Timespan, width_milli: int) -> tuple[Segment, ...] | None:
     """Pieces of one GPU that sum to a width at each instant of a span, in the fewest segments.
 
     Shares of a GPU are fungible, so it is enough that the width is free at each instant;
@@ -197,9 +195,7 @@ def _longest_free(
     return free, span.end
 
 
-def _minus(
-    runs: list[tuple[int, int]], first: int, end_milli: int
-) -> Iterator[tuple[int, int]]:
+def _minus(runs: list[tuple[int, int]], first: int, end_milli: int) -> Iterator[tuple[int, int]]:
     for low, high in runs:
         if low < min(high, first):
             yield low, min(high, first)
@@ -207,9 +203,7 @@ def _minus(
             yield max(low, end_milli), high
 
 
-def _first_milli(
-    node: Node, runs: list[tuple[int, int]], width_milli: int
-) -> Iterator[Piece]:
+def _first_milli(node: Node, runs: list[tuple[int, int]], width_milli: int) -> Iterator[Piece]:
     for low, high in runs:
         taken = min(width_milli, high - low)
         if taken:

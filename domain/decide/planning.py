@@ -115,9 +115,7 @@ def _admit(t: Transcript, admission: PlannedMove) -> str | None:
     return None
 
 
-def _misfit(
-    t: Transcript, reservation: Reservation, segments: tuple[Segment, ...]
-) -> str | None:
+def _misfit(t: Transcript, reservation: Reservation, segments: tuple[Segment, ...]) -> str | None:
     """Why segments are not what a reservation asks for, on free units; None when they are."""
     pool = t.ledger.pools[reservation.pool_id]
     gap = seconds(pool.policy.gap_seconds)

@@ -20,9 +20,7 @@ def open_pool(t: Transcript, command: OpenPool) -> Refusal | None:
     known = t.ledger.pools.get(command.pool_id)
     if known is not None:
         state = "open" if known.is_open else "closed"
-        return refuse(
-            Reason.WRONG_STATE, kind="pool", id=command.pool_id, state=state, verb="open"
-        )
+        return refuse(Reason.WRONG_STATE, kind="pool", id=command.pool_id, state=state, verb="open")
     if len(t.ledger.pools) >= POOLS_MAX:
         return refuse(Reason.LIMIT, limit="pools_max", max=POOLS_MAX, asked=POOLS_MAX + 1)
     t.write(PoolOpened(command.pool_id, command.site, command.policy))

@@ -126,9 +126,7 @@ def _order(
     for_reservation: ReservationId,
     reason: str,
 ) -> None:
-    _write_order(
-        t, victims, ask.span.start, for_reservation, reason, asked_milli=ask.parts.milli
-    )
+    _write_order(t, victims, ask.span.start, for_reservation, reason, asked_milli=ask.parts.milli)
 
 
 def _write_order(

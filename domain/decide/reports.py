@@ -9,9 +9,7 @@ from domain.refusals import Reason, Refusal, refuse
 from domain.timespan import Timespan
 
 
-def _known(
-    t: Transcript, command: ReportApplied | ReportFreed | ReportActivity
-) -> Refusal | None:
+def _known(t: Transcript, command: ReportApplied | ReportFreed | ReportActivity) -> Refusal | None:
     refusal = checks.known_node(t.ledger, command.node_id)
     if refusal:
         return refusal

@@ -43,9 +43,7 @@ def _found(t: Transcript, command: Altering) -> Reservation | Refusal:
 
 def _wrong_state(reservation: Reservation, verb: str) -> Refusal:
     state = reservation.state.value
-    return refuse(
-        Reason.WRONG_STATE, kind="reservation", id=reservation.id, state=state, verb=verb
-    )
+    return refuse(Reason.WRONG_STATE, kind="reservation", id=reservation.id, state=state, verb=verb)
 
 
 def confirm_hold(t: Transcript, command: ConfirmHold) -> Refusal | None:
@@ -127,9 +125,7 @@ def _extension_blocked(
     for piece in pieces:
         node = t.ledger.nodes[piece.node_id]
         if not node.is_bookable or not fits_with(t, piece, reach):
-            return refuse(
-                Reason.CAPACITY, asked_milli=found.milli, free_milli=0, at=found.end
-            )
+            return refuse(Reason.CAPACITY, asked_milli=found.milli, free_milli=0, at=found.end)
     return None
 
 

@@ -126,9 +126,9 @@ def amend_quota(t: Transcript, command: AmendQuota) -> Refusal | None:
     if refusal:
         return refusal
     amounts = (command.nominal_milli, command.borrow_milli, command.lend_milli)
-    if (grant.nominal_milli, grant.borrow_milli, grant.lend_milli) == amounts:
-        if grant.end == command.end:
-            return None
+    present = (grant.nominal_milli, grant.borrow_milli, grant.lend_milli)
+    if present == amounts and grant.end == command.end:
+        return None
     t.write(QuotaAmended(*where, command.grant_id, *amounts, grant.start, command.end))
     return None
 
@@ -153,8 +153,6 @@ def consent_overflow(t: Transcript, command: ConsentOverflow) -> Refusal | None:
     consents = t.ledger.tenants[command.tenant_id].consents
     if consents.get(command.pool_id) != (command.mode, command.cap_milli):
         t.write(
-            OverflowConsented(
-                command.tenant_id, command.pool_id, command.mode, command.cap_milli
-            )
+            OverflowConsented(command.tenant_id, command.pool_id, command.mode, command.cap_milli)
         )
     return None

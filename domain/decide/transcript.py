@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from domain.changes import CellFreed, CellTaken, Change, NodeAdded, NodeOpened, SlotOpened
 from domain.evolve import evolve
 from domain.facts import Fact
+from domain.fleet_state import Maintenance
 from domain.ids import CommandId, child_id
 from domain.ledger import Ledger
 from domain.ports import Placer
+from domain.reservation import Reservation
 from domain.timespan import MICROSECONDS, Instant, Timespan
 
 
@@ -114,7 +116,10 @@ def tell_all(placer: Placer, ledger: Ledger) -> None:
         follow(placer, ledger, NodeOpened(node.index, is_open=node.is_bookable))
         for slot in node.failed_slots:
             follow(placer, ledger, SlotOpened(node.index, slot, is_open=False))
-    holders = [*ledger.reservations.values(), *ledger.maintenances.values()]
+    holders: list[Reservation | Maintenance] = [
+        *ledger.reservations.values(),
+        *ledger.maintenances.values(),
+    ]
     for holder in holders:
         for holding in holder.holdings:
             node = ledger.nodes[holding.piece.node_id]

@@ -7,6 +7,7 @@ from domain import facts
 from domain.evolve import fleet, reservations, tenancy
 from domain.facts import hardware, level, node, plan, pool, quota, request, shard, tenant
 from domain.facts import reservation as r
+from domain.facts.fact import OfNode, OfReservation
 from domain.ledger import Ledger
 from domain.timespan import Instant
 
@@ -135,9 +136,9 @@ def evolve(ledger: Ledger, fact: facts.Fact, at: Instant) -> int:
 
 
 def _mark_intent(ledger: Ledger, fact: Any, version: int) -> None:  # noqa: ANN401 - any of INTENT
-    if isinstance(fact, r.OfReservation):
+    if isinstance(fact, OfReservation):
         reservation = ledger.reservations.get(fact.reservation_id)
         if reservation is not None:
             ledger.undo.set(reservation, "intent_version", version)
-    elif isinstance(fact, node.OfNode):
+    elif isinstance(fact, OfNode):
         ledger.undo.set(ledger.nodes[fact.node_id], "intent_version", version)

@@ -2,6 +2,7 @@
 
 from domain.changes import NodeAdded, NodeOpened, SlotOpened
 from domain.facts import hardware, node, pool
+from domain.facts.fact import OfNode
 from domain.fleet_state import Maintenance, Node, Pool
 from domain.ids import MaintenanceId
 from domain.ledger import SHARD_MILLI, Ledger
@@ -68,7 +69,7 @@ def node_joined(ledger: Ledger, fact: node.NodeJoined, at: Instant) -> None:
         ledger.changes.append(NodeOpened(joined.index, is_open=True))
 
 
-def _move(ledger: Ledger, fact: node.OfNode, state: NodeState) -> Node:
+def _move(ledger: Ledger, fact: OfNode, state: NodeState) -> Node:
     """Let a node go to its next state, and open or close it for new holders."""
     moved = ledger.nodes[fact.node_id]
     if state is moved.state:
@@ -81,7 +82,7 @@ def _move(ledger: Ledger, fact: node.OfNode, state: NodeState) -> Node:
     return moved
 
 
-def _after_service(ledger: Ledger, fact: node.OfNode) -> NodeState:
+def _after_service(ledger: Ledger, fact: OfNode) -> NodeState:
     """Where a node goes that comes back: to its tests, where the pool wants them."""
     policy = ledger.pools[fact.pool_id].policy
     return NodeState.TESTING if policy.acceptance else NodeState.READY
@@ -248,9 +249,7 @@ def release_presumed(ledger: Ledger, fact: hardware.ReleasePresumed, at: Instant
     _dispossess(ledger, fact)
 
 
-def _dispossess(
-    ledger: Ledger, fact: hardware.UnitsFreed | hardware.ReleasePresumed
-) -> None:
+def _dispossess(ledger: Ledger, fact: hardware.UnitsFreed | hardware.ReleasePresumed) -> None:
     had = ledger.possessions.get(fact.reservation_id, {})
     left = {where: pieces for where, pieces in had.items() if where != fact.node_id}
     if left:

@@ -16,6 +16,7 @@ from domain.reservation import Reservation, holdings_of
 from domain.states import ReservationState
 from domain.timers import Due
 from domain.timespan import Instant, Timespan, seconds
+from domain.units import Segment
 
 Asked = facts.ReservationHeld | facts.ReservationConfirmed | facts.ReservationQueued
 
@@ -187,7 +188,7 @@ def units_reassigned(ledger: Ledger, fact: facts.UnitsReassigned, at: Instant) -
     reservation = ledger.reservations[fact.reservation_id]
     span = Timespan(fact.start, fact.end)
     take_away(ledger, reservation, fact.left, span)
-    segment = facts.Segment(fact.start, fact.end, fact.taken)
+    segment = Segment(fact.start, fact.end, fact.taken)
     take(ledger, reservation, holdings_of((segment,), _gap(ledger, reservation)))
 
 

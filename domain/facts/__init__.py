@@ -22,15 +22,26 @@ def _facts_of(module: ModuleType) -> dict[str, type[Fact]]:
     return {
         name: thing
         for name, thing in vars(module).items()
-        if isinstance(thing, type) and thing.__module__ == module.__name__
-        and hasattr(thing, "stream") and hasattr(thing, "__dataclass_fields__")
+        if isinstance(thing, type)
+        and thing.__module__ == module.__name__
+        and hasattr(thing, "stream")
+        and hasattr(thing, "__dataclass_fields__")
     }
 
 
 FACTS: dict[str, type[Fact]] = {
     name: fact
     for module in (
-        pool, level, node, hardware, tenant, quota, reservation, request, plan, shard,
+        pool,
+        level,
+        node,
+        hardware,
+        tenant,
+        quota,
+        reservation,
+        request,
+        plan,
+        shard,
     )
     for name, fact in _facts_of(module).items()
 }

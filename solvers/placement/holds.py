@@ -198,7 +198,21 @@ def find_gpus(  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def find_nodes(  # type: ignore[no-untyped-def]
-    raw, pre, suf, sparse, heads, cells, denied, start, end, wanted, origin, width, busy, counts, out
+    raw,
+    pre,
+    suf,
+    sparse,
+    heads,
+    cells,
+    denied,
+    start,
+    end,
+    wanted,
+    origin,
+    width,
+    busy,
+    counts,
+    out,
 ):
     """Nodes that are free throughout, lowest first, into `out`; how many, at most `wanted`."""
     slots, words = raw.shape[0], raw.shape[1]

@@ -272,7 +272,9 @@ class PlacementIndex:
             group = self.levels[node].get(level)
             if group is not None:
                 groups.setdefault(group, []).append(node)
-        fitting = [(len(members), min(members)) for members in groups.values() if len(members) >= count]
+        fitting = [
+            (len(members), min(members)) for members in groups.values() if len(members) >= count
+        ]
         if not fitting:
             return None
         _, lowest = min(fitting)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from connectors.scenarios.reading import ScenarioWrong, read_scenario
 from connectors.wiring.scenarios import memory_stage, postgres_stage, tell_file
 

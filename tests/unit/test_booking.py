@@ -1,10 +1,11 @@
 """Booking: concrete units, or the first reason that applies."""
 
 import pytest
+
 from domain import commands as c
+from domain.consent import OverflowMode
 from domain.sizes import Size
 from domain.states import ReservationState
-
 from tests import builders as b
 from tests.world import World
 
@@ -12,9 +13,9 @@ from tests.world import World
 def test_a_booking_holds_concrete_units() -> None:
     world = World(nodes=1)
     booked = world.booked(b.book(gpus=3))
-    assert [(h.piece.node_id, h.piece.first_milli, h.piece.width_milli) for h in booked.holdings] == [
-        ("n1", 0, 3000)
-    ]
+    assert [
+        (h.piece.node_id, h.piece.first_milli, h.piece.width_milli) for h in booked.holdings
+    ] == [("n1", 0, 3000)]
     world.check()
 
 
@@ -23,7 +24,8 @@ def test_the_same_hole_is_given_once() -> None:
     one, two = (world.submission(b.book(name)) for name in ("a", "b"))
     first, second = world.sequencer.submit([one, two])
     assert first.refusal is None
-    assert second.refusal is not None and second.refusal.reason.code == "capacity"
+    assert second.refusal is not None
+    assert second.refusal.reason.code == "capacity"
     assert second.refusal.offers[0].start == b.at(2)
     world.check()
 
@@ -40,7 +42,10 @@ def test_the_same_hole_is_given_once() -> None:
         (b.book(start=1, end=100 * 366 * 24), "window-invalid"),
         (b.book("nobody"), "not-found"),
         (b.book(models=("B200",)), "shape-impossible"),
-        (c.RequestReservation(b.book().tenant_id, b.POOL, Size(), b.at(1), b.at(2)), "size-invalid"),
+        (
+            c.RequestReservation(b.book().tenant_id, b.POOL, Size(), b.at(1), b.at(2)),
+            "size-invalid",
+        ),
     ],
 )
 def test_silly_asks_have_reasons_of_their_own(command: c.Command, reason: str) -> None:
@@ -149,7 +154,8 @@ def test_a_stranger_is_told_not_found_and_noted() -> None:
     world = World(nodes=1)
     mine = world.booked(b.book("a"))
     outcome = world.send(c.CancelReservation(mine.id), principal=b.tenant("b"))
-    assert outcome.refusal is not None and outcome.refusal.reason.code == "not-found"
+    assert outcome.refusal is not None
+    assert outcome.refusal.reason.code == "not-found"
     assert world.types()[-2:] == ["AccessDenied", "CommandRefused"]
     assert world.reservation(mine).state is ReservationState.CONFIRMED
     world.check()
@@ -160,7 +166,7 @@ def test_overflow_needs_consent_and_has_a_cap() -> None:
     world.accept(b.register("c"))
     world.accept(b.grant("c", gpus=1))
     assert world.refused(b.book("c", gpus=4)) == "quota"
-    world.accept(c.ConsentOverflow(b.book("c").tenant_id, b.POOL, c.tenant.OverflowMode.AUTO, 8000))
+    world.accept(c.ConsentOverflow(b.book("c").tenant_id, b.POOL, OverflowMode.AUTO, 8000))
     booked = world.booked(b.book("c", gpus=8))
     assert booked.klass.value == "overflow"
     assert world.refused(b.book("c", gpus=4)) == "spend-cap"

@@ -2,14 +2,17 @@
 
 from domain import commands as c
 from domain.commands.node import Health
+from domain.ids import NodeId
+from domain.sizes import Size
 from domain.states import NodeState, ReservationState
-
 from tests import builders as b
 from tests.world import World
 
 
-def report(health: Health, node: str, slots: tuple[int, ...] = (), boot: str = "") -> c.ReportHealth:
-    return c.ReportHealth(b.POOL, health, "ecc", c.node.NodeId(node), slots, boot_id=boot)
+def report(
+    health: Health, node: str, slots: tuple[int, ...] = (), boot: str = ""
+) -> c.ReportHealth:
+    return c.ReportHealth(b.POOL, health, "ecc", NodeId(node), slots, boot_id=boot)
 
 
 def test_only_the_failed_node_of_a_reservation_moves() -> None:
@@ -59,7 +62,7 @@ def test_a_blip_costs_nothing() -> None:
     assert world.refused(b.book("b", start=1, end=2, offers_max=0)) == "capacity"
     world.accept(report(Health.RECOVERED, "n1", boot="boot-1"), at=b.at(1, seconds=90))
     assert world.nodes_of(booked) == ["n1"]
-    assert world.sequencer.ledger.nodes[c.node.NodeId("n1")].state is NodeState.READY
+    assert world.sequencer.ledger.nodes[NodeId("n1")].state is NodeState.READY
     world.check()
 
 
@@ -76,13 +79,14 @@ def test_silence_past_its_grace_is_failure() -> None:
 def test_a_maintenance_without_a_spare_strips_and_its_early_end_heals() -> None:
     world = World(nodes=1)
     booked = world.booked(b.book("a", start=1, end=4))
-    out = world.accept(c.PlanMaintenance(b.POOL, b.at(1), b.at(4), c.node.NodeId("n1")))
+    out = world.accept(c.PlanMaintenance(b.POOL, b.at(1), b.at(4), NodeId("n1")))
     assert world.reservation(booked).state is ReservationState.AT_RISK
     world.advance(b.at(2))
     assert world.reservation(booked).state is ReservationState.DEGRADED
     assert world.reservation(booked).held_milli(world.now) == 0
-    ids = [m for m in world.sequencer.ledger.maintenances]
-    assert out.facts and len(ids) == 1
+    ids = list(world.sequencer.ledger.maintenances)
+    assert out.facts
+    assert len(ids) == 1
     world.accept(c.CancelMaintenance(ids[0]), at=b.at(3))
     assert world.reservation(booked).state is ReservationState.ACTIVE
     assert world.reservation(booked).held_milli(world.now) == 8000
@@ -95,7 +99,10 @@ def test_a_guaranteed_ask_makes_borrowed_units_give_way() -> None:
     world.advance(b.at(1))
     booked = world.booked(b.book("b", gpus=8, start=2, end=3))
     assert world.types()[-4:] == [
-        "PreemptionOrdered", "NoticeIssued", "ReservationPreempted", "ReservationConfirmed",
+        "PreemptionOrdered",
+        "NoticeIssued",
+        "ReservationPreempted",
+        "ReservationConfirmed",
     ]
     world.advance(b.at(2))
     assert world.reservation(lent).state is ReservationState.PREEMPTED
@@ -129,7 +136,7 @@ def test_extend_shrink_and_give_back() -> None:
     booked = world.booked(b.book("a", gpus=4, start=0, end=1))
     world.accept(c.ExtendReservation(booked.id, b.at(2)))
     world.advance(b.at(0.5))
-    world.accept(c.ShrinkReservation(booked.id, c.reservation.Size(gpus=1)))
+    world.accept(c.ShrinkReservation(booked.id, Size(gpus=1)))
     assert world.reservation(booked).held_milli(world.now) == 1000
     world.accept(b.book("b", gpus=7, start=0.5, end=1))
     world.accept(c.GiveBack(booked.id))
