@@ -61,6 +61,8 @@ class Account:
 
     def shortfall(self, klass: ReservationClass, span: Timespan, milli: int) -> Shortfall | None:
         """The first instant of a span at which the amount does not fit, or None when it does."""
+        if self.live_milli + milli <= self._sure_limit(klass, span):
+            return None
         for part in self._parts(span):
             limit = self._limit(klass, part.start)
             if self.live_milli + milli <= limit:
@@ -69,6 +71,16 @@ class Account:
             if used + milli > limit:
                 return Shortfall(self.tenant_id, limit, limit - used, at)
         return None
+
+    def _sure_limit(self, klass: ReservationClass, span: Timespan) -> int:
+        """What grants that hold for the whole span allow; the limit is nowhere below it."""
+        limit = 0
+        for grant in self.grants.values():
+            if grant.start <= span.start and span.end <= grant.end:
+                limit += grant.nominal_milli
+                if klass is not ReservationClass.GUARANTEED:
+                    limit += grant.borrow_milli
+        return limit
 
     def _limit(self, klass: ReservationClass, at: Instant) -> int:
         """Nominal for what is guaranteed; nominal and the borrowing limit for all together."""
@@ -98,6 +110,9 @@ class Account:
         """The span, cut where a grant begins or ends."""
         edges = {span.start, span.end}
         for grant in self.grants.values():
-            edges |= {edge for edge in (grant.start, grant.end) if span.start < edge < span.end}
+            if span.start < grant.start < span.end:
+                edges.add(grant.start)
+            if span.start < grant.end < span.end:
+                edges.add(grant.end)
         cuts = sorted(edges)
         return [Timespan(start, end) for start, end in itertools.pairwise(cuts)]

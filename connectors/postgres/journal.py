@@ -31,7 +31,7 @@ CHANNEL = "gpuledger_journal"
 STATEMENT_SECONDS_MAX = 60
 
 _SESSION = (
-    "SET synchronous_commit = on; SET plan_cache_mode = force_custom_plan;"
+    "SET synchronous_commit = on; SET plan_cache_mode = auto;"
     f" SET statement_timeout = '{STATEMENT_SECONDS_MAX}s'"
 )
 
@@ -39,9 +39,8 @@ _SESSION = (
 def connect(dsn: str) -> psycopg.Connection[dict[str, Any]]:
     """A connection whose commits are durable when they return. Raises `JournalUnavailable`."""
     try:
-        connection = psycopg.connect(dsn, row_factory=dict_row, connect_timeout=5)
+        connection = psycopg.connect(dsn, row_factory=dict_row, connect_timeout=5, autocommit=True)
         connection.execute(_SESSION)
-        connection.commit()
     except psycopg.Error as error:
         raise JournalUnavailable(str(error).strip()) from error
     return connection
@@ -71,8 +70,8 @@ class JournalReader:
         """The rows of a named query, in a transaction of its own."""
         try:
             connection = self._open()
-            rows = connection.execute(self._sql[name].encode(), values).fetchall()
-            connection.commit()
+            sql = self._sql[name].encode()
+            rows = connection.execute(sql, values, prepare=False).fetchall()
         except psycopg.Error as error:
             self._drop()
             raise JournalUnavailable(str(error).strip()) from error
@@ -103,7 +102,6 @@ class JournalReader:
             with connection.cursor(row_factory=class_row(StoredEvent), binary=True) as cursor:
                 sql = self._sql[name].encode()
                 rows = cursor.execute(sql, {"shard": self.shard, **values}).fetchall()
-            connection.commit()
         except psycopg.Error as error:
             self._drop()
             raise JournalUnavailable(str(error).strip()) from error
@@ -136,9 +134,9 @@ class JournalReader:
                 "fingerprint": fingerprint,
                 "kept": SNAPSHOTS_KEPT_MAX,
             }
-            connection.execute(self._sql["save_snapshot"].encode(), values)
-            connection.execute(self._sql["forget_snapshots"].encode(), values)
-            connection.commit()
+            with connection.transaction():
+                connection.execute(self._sql["save_snapshot"].encode(), values)
+                connection.execute(self._sql["forget_snapshots"].encode(), values)
         except psycopg.Error as error:
             self._drop()
             raise JournalUnavailable(str(error).strip()) from error
@@ -179,7 +177,6 @@ class PostgresJournal(JournalReader):
             connection = self._open()
             sql = self._sql["release_lease"].encode()
             connection.execute(sql, {"shard": self.shard, "epoch": self._epoch})
-            connection.commit()
         except psycopg.Error as error:
             self._drop()
             raise JournalUnavailable(str(error).strip()) from error
@@ -199,28 +196,37 @@ class PostgresJournal(JournalReader):
 
         Raises `Fenced`, `CellsOverlap`, `JournalUnavailable` or `CommitUnknown`.
         """
+        is_small = len(batch.events) <= SMALL_BATCH_MAX
+        plain = not (batch.cells_removed or batch.tiles or batch.ingress)
         connection = self._open()
-        committing = False
+        committing = is_small and plain
         try:
-            if len(batch.events) <= SMALL_BATCH_MAX and not batch.cells_removed:
+            if is_small and plain:
                 self._append_small(connection, batch)
-            else:
-                self._append_large(connection, batch)
+                return
+            connection.execute(b"BEGIN")
+            self._append_large(connection, batch)
             self._append_rest(connection, batch)
             connection.execute(f"NOTIFY {CHANNEL}".encode())
             committing = True
-            connection.commit()
+            connection.execute(b"COMMIT")
         except psycopg.errors.ExclusionViolation as error:
-            connection.rollback()
+            self._roll_back(connection)
             raise CellsOverlap(str(error).strip()) from error
         except psycopg.Error as error:
+            lost = connection.broken or connection.closed
             self._drop()
-            if committing:
+            if committing and lost:
                 raise CommitUnknown(str(error).strip()) from error
             raise JournalUnavailable(str(error).strip()) from error
         except Fenced:
-            connection.rollback()
+            self._roll_back(connection)
             raise
+
+    def _roll_back(self, connection: psycopg.Connection[dict[str, Any]]) -> None:
+        """End a transaction that failed, if one is open."""
+        if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            connection.execute(b"ROLLBACK")
 
     def _head_values(self, batch: Batch) -> dict[str, Any]:
         return {
@@ -251,7 +257,10 @@ class PostgresJournal(JournalReader):
             "lasts": [c.seq_to for c in batch.claims],
             "cells": "{" + ";".join(map(copying.box, batch.cells_added)) + "}",
         }
-        row = connection.execute(self._sql["append_small"].encode(), values).fetchone()
+        # Prepared, so that it is planned once: it writes by keys alone. What reads tables that
+        # grow is never prepared, and so is planned for the size that they have.
+        sql = self._sql["append_small"].encode()
+        row = connection.execute(sql, values, prepare=True).fetchone()
         if row is None or row["moved"] != 1:
             raise Fenced(f"the head is not {batch.previous.seq} of epoch {self._epoch}")
 

@@ -68,9 +68,7 @@ class Follower:
                 " ON CONFLICT (name) DO UPDATE SET version = excluded.version, seq = 0",
                 (projection.name, projection.version, state_hash(projection)),
             )
-            self._connection.commit()
             return Following(store, 0)
-        self._connection.commit()
         following = Following(store, row["seq"])
         for batch in _batches(self._reader.read_all(0), row["seq"]):
             for event in batch:
@@ -119,7 +117,6 @@ class Follower:
                 "UPDATE projection SET poison = %s WHERE name = %s",
                 (following.poison, projection.name),
             )
-            self._connection.commit()
             return
         changes = {table.name: table.drain() for table in projection.tables}
         with self._connection.transaction():

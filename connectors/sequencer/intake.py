@@ -89,6 +89,7 @@ def outcome_of(registry: Registry, facts: tuple[Any, ...], identity: str) -> Out
 def told_outcome(
     ready: Ready, refusal: Refusal | None, facts: tuple[Any, ...], seq_from: int
 ) -> Outcome:
+    """What a decided command is answered."""
     if refusal is not None:
         told_refusal = RefusalTold(refusal.reason, refusal.facts, refusal.offers)
         kind = OutcomeKind.REFUSED
@@ -101,9 +102,11 @@ def told_outcome(
 
 
 def rejected(refusal: Refusal) -> Outcome:
+    """Turned away before it was decided: no claim, no fact."""
     told_refusal = RefusalTold(refusal.reason, refusal.facts, refusal.offers)
     return Outcome(OutcomeKind.REJECTED, refusal=told_refusal)
 
 
 def unavailable(problem: str) -> Outcome:
+    """Nothing was decided; the same key may be sent again."""
     return Outcome(OutcomeKind.UNAVAILABLE, problem=problem)

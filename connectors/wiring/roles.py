@@ -26,7 +26,11 @@ from connectors.reconciler.reconciler import Reconciler
 from connectors.running.files import Service, read_service
 from connectors.sequencer.clock import ClockGuard, WallClock
 from connectors.sequencer.opening import open_sequencer
-from connectors.sequencer.server import SequencerServer, serve_until_signalled
+from connectors.sequencer.server import (
+    SequencerServer,
+    serve_until_signalled,
+    settle_memory,
+)
 from connectors.simulated.fleet import Delays, SimulatedFleet
 from connectors.tokens.tokens import Tokens
 from domain.record import Recorded
@@ -120,6 +124,7 @@ def serve_follower(service: Service) -> int:
     """The read models and the snapshots, until told to stop."""
     stopped = _until_signalled()
     follower = Follower(service.dsn, registry(), all_projections())
+    settle_memory()
     follower.run(stopped)
     follower.close()
     return 0

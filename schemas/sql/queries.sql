@@ -71,7 +71,7 @@ WITH moved AS (
     INSERT INTO cell (shard, cell) SELECT moved.shard, c.box
     FROM moved, unnest(%(cells)s::box[]) AS c (box)
 )
-SELECT count(*) AS moved FROM moved
+SELECT count(*) AS moved, pg_notify('gpuledger_journal', '')::text AS told FROM moved
 
 -- name: note_offsets
 -- How far each partition of the commands' topic has been taken in.

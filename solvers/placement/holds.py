@@ -102,6 +102,34 @@ def take_off(heads, cells, gpu, start, end, width, owner):  # type: ignore[no-un
 
 
 @njit(cache=True)
+def hold_run(heads, cells, free_cell, node, first, width, start, end, owner):  # type: ignore[no-untyped-def]
+    """Put a hold on each GPU that a run touches; the next free cell, and the mask of the GPUs."""
+    last, mask = first + width, 0
+    for slot in range(first // WHOLE, (last + WHOLE - 1) // WHOLE):
+        part = min(last, (slot + 1) * WHOLE) - max(first, slot * WHOLE)
+        cell = free_cell
+        free_cell = cells[cell, NEXT]
+        push(heads, cells, node * 8 + slot, cell, start, end, part, owner)
+        mask |= 1 << slot
+    return free_cell, mask
+
+
+@njit(cache=True)
+def release_run(heads, cells, free_cell, node, first, width, start, end, owner):  # type: ignore[no-untyped-def]
+    """The inverse of `hold_run`; a mask of 0 when some hold is not there."""
+    last, mask = first + width, 0
+    for slot in range(first // WHOLE, (last + WHOLE - 1) // WHOLE):
+        part = min(last, (slot + 1) * WHOLE) - max(first, slot * WHOLE)
+        cell = take_off(heads, cells, node * 8 + slot, start, end, part, owner)
+        if cell == NIL:
+            return free_cell, 0
+        cells[cell, NEXT] = free_cell
+        free_cell = cell
+        mask |= 1 << slot
+    return free_cell, mask
+
+
+@njit(cache=True)
 def mark(  # type: ignore[no-untyped-def]
     raw, pre, suf, sparse, node, mask, start, end, origin, width
 ):

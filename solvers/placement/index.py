@@ -17,6 +17,8 @@ SLOT_SECONDS = 900
 HORIZON_SLOTS = 2880
 CELLS_FIRST = 1024
 NODES_FIRST = 64
+GPUS_MAX = 8
+"""GPUs of a node, one bit each."""
 EARLIEST_TRIED_MAX = 64
 TIGHT_INSTANTS_MAX = 8
 
@@ -42,6 +44,7 @@ class PlacementIndex:
         self.levels: list[dict[str, str]] = []
         self._cells = np.zeros((CELLS_FIRST, COLUMNS), np.int64)
         self._free_cell = self._chain_cells(0)
+        self._free_cells = CELLS_FIRST
         self._shared: dict[int, int] = {}
         self._shared_list: NDArray[np.int64] | None = None
         self._denials: dict[tuple[object, ...], Words] = {}
@@ -55,6 +58,7 @@ class PlacementIndex:
         self._pre = np.zeros_like(self._raw)
         self._suf = np.zeros_like(self._raw)
         self._sparse = np.zeros((depth, blocks, words), np.uint64)
+        self._rows = (self._raw, self._pre, self._suf, self._sparse)
         self._heads = np.full(nodes * 8, NIL, np.int64)
         self._missing = np.full(words, ~np.uint64(0))
         self._closed = np.full(words, ~np.uint64(0))
@@ -81,10 +85,6 @@ class PlacementIndex:
 
     def _rebuild(self) -> None:
         kernels.rebuild(*self._rows, self._heads, self._cells, self.origin, self.slot_seconds)
-
-    @property
-    def _rows(self) -> tuple[Words, Words, Words, Words]:
-        return self._raw, self._pre, self._suf, self._sparse
 
     def add_node(self, gpus: int, model: str, levels: Iterable[tuple[str, str]]) -> int:
         """Know one more node, closed; its number."""
@@ -130,32 +130,46 @@ class PlacementIndex:
         self, node: int, first_milli: int, width_milli: int, start: int, end: int, owner: int
     ) -> None:
         """Hold a run of a node over [start, end) for an owner's number."""
-        mask = 0
-        for slot, width in _slots_of(first_milli, width_milli):
-            mask |= 1 << slot
-            gpu = node * 8 + slot
-            cell = self._take_cell()
-            kernels.push(self._heads, self._cells, gpu, cell, start, end, width, owner)
-            if width < WHOLE:
-                self._shared[gpu] = self._shared.get(gpu, 0) + 1
-                self._shared_list = None
+        if self._free_cells < GPUS_MAX:
+            self._grow_cells()
+        self._free_cell, mask = kernels.hold_run(
+            self._heads,
+            self._cells,
+            self._free_cell,
+            node,
+            first_milli,
+            width_milli,
+            start,
+            end,
+            owner,
+        )
+        self._free_cells -= mask.bit_count()
+        if width_milli % WHOLE:
+            self._share(node, first_milli, width_milli)
         kernels.mark(*self._rows, node, mask, start, end, self.origin, self.slot_seconds)
 
     def release(
         self, node: int, first_milli: int, width_milli: int, start: int, end: int, owner: int
     ) -> None:
         """The exact inverse of a hold. Raises LookupError when there is no such hold."""
-        mask = 0
-        for slot, width in _slots_of(first_milli, width_milli):
-            mask |= 1 << slot
-            gpu = node * 8 + slot
-            cell = kernels.take_off(self._heads, self._cells, gpu, start, end, width, owner)
-            if cell == NIL:
-                raise LookupError(node, slot, width, start, end, owner)
-            self._cells[cell, NEXT] = self._free_cell
-            self._free_cell = cell
-            if width < WHOLE:
-                self._unshare(gpu)
+        self._free_cell, mask = kernels.release_run(
+            self._heads,
+            self._cells,
+            self._free_cell,
+            node,
+            first_milli,
+            width_milli,
+            start,
+            end,
+            owner,
+        )
+        if not mask:
+            raise LookupError(node, first_milli, width_milli, start, end, owner)
+        self._free_cells += mask.bit_count()
+        if width_milli % WHOLE:
+            for slot, width in _slots_of(first_milli, width_milli):
+                if width < WHOLE:
+                    self._unshare(node * 8 + slot)
         kernels.unmark(
             *self._rows,
             self._heads,
@@ -168,6 +182,15 @@ class PlacementIndex:
             self.slot_seconds,
         )
 
+    def _share(self, node: int, first_milli: int, width_milli: int) -> None:
+        """Note which GPUs have shares, to look there first for another one."""
+        for slot, width in _slots_of(first_milli, width_milli):
+            if width < WHOLE:
+                gpu = node * 8 + slot
+                if gpu not in self._shared:
+                    self._shared_list = None
+                self._shared[gpu] = self._shared.get(gpu, 0) + 1
+
     def _unshare(self, gpu: int) -> None:
         left = self._shared[gpu] - 1
         if left:
@@ -176,14 +199,13 @@ class PlacementIndex:
             del self._shared[gpu]
             self._shared_list = None
 
-    def _take_cell(self) -> int:
-        if self._free_cell == NIL:
-            count = len(self._cells)
-            self._cells = np.vstack((self._cells, np.zeros_like(self._cells)))
-            self._free_cell = self._chain_cells(count)
-        cell = self._free_cell
-        self._free_cell = int(self._cells[cell, NEXT])
-        return cell
+    def _grow_cells(self) -> None:
+        """Twice as many cells; the fresh ones go in front of those that are left."""
+        count, left = len(self._cells), self._free_cell
+        self._cells = np.vstack((self._cells, np.zeros_like(self._cells)))
+        self._free_cell = self._chain_cells(count)
+        self._cells[len(self._cells) - 1, NEXT] = left
+        self._free_cells += count
 
     def advance(self, now: int) -> None:
         """Move the origin on when half the horizon has passed."""
