@@ -37,6 +37,7 @@ class CuttingProxy:
         self._armed: tuple[bytes, Cut] | None = None
         self._listener = socket.socket(socket.AF_UNIX)
         self._open: list[socket.socket] = []
+        self._muted: set[socket.socket] = set()
 
     def arm(self, statement: bytes, cut: Cut) -> None:
         """Cut at the next statement that contains these bytes."""
@@ -80,27 +81,31 @@ class CuttingProxy:
     def _to_server(self, client: socket.socket, server: socket.socket) -> None:
         while data := _receive(client):
             if self._armed is None or self._armed[0] not in data:
-                server.sendall(data)
+                if not _sent(server, data):
+                    break
                 continue
-            cut, self._armed = self._armed[1], None
-            if cut is Cut.LATE:
-                _close(client)
-                time.sleep(LATE_SECONDS)
-            if cut is Cut.ANSWER_LOST:
-                client.shutdown(socket.SHUT_WR)
-            if cut is not Cut.LOST:
-                server.sendall(data)
-                time.sleep(LATE_SECONDS)
+            self._cut(self._armed[1], client, server, data)
             break
         _close(server)
         _close(client)
 
-    @staticmethod
-    def _to_client(client: socket.socket, server: socket.socket) -> None:
+    def _cut(self, cut: Cut, client: socket.socket, server: socket.socket, data: bytes) -> None:
+        """Break the wire at a statement, the way that was asked for."""
+        self._armed = None
+        if cut is Cut.ANSWER_LOST:
+            self._muted.add(client)
+        if cut is Cut.LATE:
+            _close(client)
+            time.sleep(LATE_SECONDS)
+        if cut is not Cut.LOST:
+            _sent(server, data)
+            time.sleep(LATE_SECONDS)
+
+    def _to_client(self, client: socket.socket, server: socket.socket) -> None:
         while data := _receive(server):
-            try:
-                client.sendall(data)
-            except OSError:
+            if client in self._muted:
+                continue
+            if not _sent(client, data):
                 return
         _close(client)
 
@@ -110,6 +115,14 @@ def _receive(one: socket.socket) -> bytes:
         return one.recv(CHUNK_BYTES)
     except OSError:
         return b""
+
+
+def _sent(one: socket.socket, data: bytes) -> bool:
+    try:
+        one.sendall(data)
+    except OSError:
+        return False
+    return True
 
 
 def _close(one: socket.socket) -> None:
