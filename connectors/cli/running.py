@@ -17,6 +17,7 @@ from connectors.client.http import Api, Refused, Unreachable
 from connectors.embedded.folder import DataFolder, FolderRefused
 from connectors.embedded.server import EmbeddedPostgres, PostgresRefused
 from connectors.running.files import Service, forget_service, write_service
+from connectors.running.supervised import SUPERVISOR, end_with_supervisor
 from connectors.tokens.tokens import Tokens
 from connectors.wiring import roles as wiring
 from domain.ids import TenantId
@@ -24,6 +25,7 @@ from domain.principal import Role
 
 READY_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 20
+PORT_SECONDS_MAX = 3
 RESTARTS_MAX = 5
 FLEET_NODES = 16
 TENANTS = ("team-a", "team-b")
@@ -37,14 +39,23 @@ TRY = (
 
 
 def _free_port(port: int) -> int:
-    """A port that can be listened on; 0 means any."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as error:
-            fail(REFUSED, f"port {port} is in use: {error.strerror}", "give another with --port")
-        return int(probe.getsockname()[1])
+    """A port that can be listened on; 0 means any.
+
+    Roles of a killed run need a moment to notice it, so a port that is in use is looked at again.
+    """
+    until = time.monotonic() + PORT_SECONDS_MAX
+    while True:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError as error:
+                if time.monotonic() > until:
+                    problem = f"port {port} is in use: {error.strerror}"
+                    fail(REFUSED, problem, "give another with --port")
+            else:
+                return int(probe.getsockname()[1])
+        time.sleep(0.1)
 
 
 def dev(
@@ -123,7 +134,8 @@ def _signalled() -> Callable[[], bool]:
 
 def _spawn(role: str, path: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "connectors.cli", "--data", str(path), "serve", role]
-    return subprocess.Popen(command, start_new_session=True)  # noqa: S603 - our own command
+    environment = os.environ | {SUPERVISOR: str(os.getpid())}
+    return subprocess.Popen(command, start_new_session=True, env=environment)  # noqa: S603 - our own
 
 
 def _await_ready(
@@ -218,6 +230,7 @@ def serve(
     virtual: Annotated[bool, typer.Option("--virtual", help="time is what commands say")] = False,
 ) -> None:
     """Run one role of a service whose data folder is open elsewhere."""
+    end_with_supervisor()
     wiring.log_as_lines()
     service = wiring.running(folder())
     if service is None:
