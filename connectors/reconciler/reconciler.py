@@ -71,15 +71,24 @@ class Reconciler:
         """Act on what is new and on what falls due; the reports that come of it."""
         for recorded in facts:
             self._follow(recorded)
-            self._run_due(min(now, recorded.occurred_at))
+            self._run_due(recorded.occurred_at)
         self._run_due(now)
         return [command for seen in self.fleet.observe(now) for command in self._report(seen)]
 
     def _run_due(self, now: Instant) -> None:
-        """Reconcile at each instant that has come, in order: what began and ended was both."""
+        """Reconcile at each instant that has come, in order: what began and ended was both.
+
+        At one instant all units that anyone gives up are freed before any is handed over.
+        """
         while self._due and self._due[0][0] <= now:
-            at, _, reservation_id = heappop(self._due)
-            self._reconcile(reservation_id, at)
+            at = self._due[0][0]
+            changed: dict[ReservationId, None] = {}
+            while self._due and self._due[0][0] == at:
+                changed[heappop(self._due)[2]] = None
+            for reservation_id in changed:
+                self._give_up(reservation_id, at)
+            for reservation_id in changed:
+                self._hand_over(reservation_id, at)
 
     def next_due(self) -> Instant | None:
         """When an entitlement changes by itself."""
@@ -102,25 +111,32 @@ class Reconciler:
         self._later(recorded.occurred_at, held_now.reservation_id)
         for _, start, end in held_now.pieces:
             for edge in (start, end):
-                if recorded.occurred_at < edge < held_now.end:
+                if recorded.occurred_at < edge:
                     self._later(edge, held_now.reservation_id)
 
     def _later(self, at: Instant, reservation_id: ReservationId) -> None:
         self._order += 1
         heappush(self._due, (at, self._order, reservation_id))
 
-    def _reconcile(self, reservation_id: ReservationId, at: Instant) -> None:
-        """Free what one holder is no longer entitled to, then hand over what it is."""
+    def _give_up(self, reservation_id: ReservationId, at: Instant) -> None:
+        """Free what a holder is no longer entitled to, or not as it has it."""
+        held = self._holdings.by_id.get(reservation_id)
+        given = self._given.get(reservation_id)
+        if held is None or given is None:
+            return
+        wanted = _wanted(held, at)
+        for node_id in [n for n, pieces in given.items() if wanted.get(n) != pieces]:
+            self.fleet.free(node_id, reservation_id, at)
+            del given[node_id]
+
+    def _hand_over(self, reservation_id: ReservationId, at: Instant) -> None:
+        """Hand over what a holder is entitled to and has not; forget those that are over."""
         held = self._holdings.by_id.get(reservation_id)
         if held is None:
             return
-        wanted = _wanted(held, at)
         given = self._given.setdefault(reservation_id, {})
-        for node_id in [node_id for node_id in given if wanted.get(node_id) != given[node_id]]:
-            self.fleet.free(node_id, reservation_id, at)
-            del given[node_id]
         if held.pool_id not in self._frozen:
-            for node_id, pieces in wanted.items():
+            for node_id, pieces in _wanted(held, at).items():
                 if node_id not in given:
                     self.fleet.apply(node_id, reservation_id, pieces, at)
                     given[node_id] = pieces

@@ -112,6 +112,7 @@ def _candidates(t: Transcript, ask: Ask) -> Sequence[Reservation]:
         reservation
         for reservation in map(t.ledger.reservations.__getitem__, ask.pool.borrowed)
         if reservation.order_id is None
+        and reservation.holdings
         and reservation.span.overlaps(ask.reach)
         and (reservation.state in UPCOMING or ask.span.start >= soonest)
     ]
@@ -166,4 +167,4 @@ def _give_way(
     t.write(ReservationPreempted(victim.id, order_id, at, reason))
     if at <= victim.start or at <= t.second:
         ended = ReservationEnded(victim.id, ReservationState.PREEMPTED.value, reason)
-        t.write(ended, at=at)
+        t.write(ended, at=t.second)

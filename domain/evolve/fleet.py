@@ -1,6 +1,7 @@
 """How the facts of pools, nodes, levels and hardware change the ledger."""
 
 from domain.changes import NodeAdded, NodeOpened, SlotOpened
+from domain.evolve.holding import shorten_gaps
 from domain.facts import hardware, node, pool
 from domain.facts.fact import OfNode
 from domain.fleet_state import Maintenance, Node, Pool
@@ -187,6 +188,7 @@ def maintenance_planned(ledger: Ledger, fact: node.MaintenancePlanned, at: Insta
     planned = Maintenance(fact.maintenance_id, fact.pool_id, home.id, fact.start, fact.end)
     planned.holdings = (Holding(home.piece, fact.start, fact.end, 0),)
     ledger.undo.put(ledger.maintenances, planned.id, planned)
+    shorten_gaps(ledger, home, fact.start)
     ledger.hold(planned, planned.holdings)
     ledger.timers.set(fact.start, Due.MAINTENANCE_START, planned.id)
     ledger.timers.set(fact.end, Due.MAINTENANCE_END, planned.id)

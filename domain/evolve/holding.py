@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from domain.fleet_state import Pool
+from domain.fleet_state import Node, Pool
 from domain.ids import PoolId, TenantId
 from domain.ledger import OVER_KEPT_SECONDS, Ledger
 from domain.quota import Account
@@ -82,6 +82,25 @@ def cut_short(ledger: Ledger, reservation: Reservation, at: Instant) -> None:
             ledger.hold(reservation, (past,))
             kept.append(past)
     ledger.undo.set(reservation, "holdings", tuple(kept))
+
+
+def shorten_gaps(ledger: Ledger, node: Node, start: Instant) -> None:
+    """Let no cleaning gap on a node reach beyond an instant, where something else begins."""
+    for holder in sorted(node.holders):
+        reservation = ledger.reservations.get(holder)
+        if reservation is None:
+            continue
+        long = tuple(
+            h
+            for h in reservation.holdings
+            if h.piece.node_id == node.id and h.end <= start < h.clear
+        )
+        if long:
+            short = tuple(Holding(h.piece, h.start, h.end, start - h.end) for h in long)
+            ledger.release(reservation, long)
+            ledger.hold(reservation, short)
+            kept = tuple(h for h in reservation.holdings if h not in long)
+            ledger.undo.set(reservation, "holdings", kept + short)
 
 
 def step(ledger: Ledger, reservation: Reservation, state: ReservationState) -> None:
