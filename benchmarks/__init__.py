@@ -1,0 +1,1 @@
+"""Speed, as ratios to raw limits that are taken in the same run."""
