@@ -42,10 +42,13 @@ class DataFolder:
             raise FolderRefused(
                 f"{path} is open in process {pid}; stop it, or give another folder with --data"
             ) from error
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
         try:
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
             _check_mark(path, clock)
+        except OSError as error:
+            os.close(lock)
+            raise FolderRefused(f"cannot use {path}: {error.strerror}") from error
         except FolderRefused:
             os.close(lock)
             raise
@@ -69,12 +72,16 @@ def _check_mark(path: Path, clock: str) -> None:
     """The folder was made by this format and for this clock, or is new."""
     mark = path / MARK
     if not mark.exists():
-        mark.write_text(json.dumps({"format": FORMAT, "clock": clock}) + "\n")
+        fresh = path / f"{MARK}.new"
+        fresh.write_text(json.dumps({"format": FORMAT, "clock": clock}) + "\n")
+        fresh.rename(mark)
         return
     try:
         known = json.loads(mark.read_text())
     except ValueError as error:
         raise FolderRefused(f"{mark} is not readable: {error}") from error
+    if not isinstance(known, dict):
+        raise FolderRefused(f"{mark} is not readable: it is no JSON object")
     if known.get("format") != FORMAT:
         raise FolderRefused(
             f"{path} has format {known.get('format')}, this release reads {FORMAT}; "

@@ -1,7 +1,7 @@
 """PostgreSQL from a wheel's binaries, run by ourselves: durable, private, stopped with us.
 
-As root the server runs in a user namespace of its own, since PostgreSQL refuses to be root;
-so no system user is needed and no permission of a parent folder is touched.
+PostgreSQL refuses to be root, so for root it runs as somebody else (`unprivileged` says who);
+no permission of a parent folder is touched either way.
 """
 
 import hashlib
@@ -9,15 +9,19 @@ import importlib.util
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import psycopg
+from psycopg.conninfo import make_conninfo
+
+from connectors.embedded.unprivileged import Identity, NoOtherUser, identity
 
 START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 30
@@ -66,57 +70,96 @@ class EmbeddedPostgres:
         password: str,
         *,
         settings: dict[str, str] | None = None,
+        who: Identity | None = None,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """A server to be, with its data below a folder. `tell` hears what takes long."""
-        self._data = folder / "postgres"
+        """A server to be, with its data below a folder. `tell` hears what takes long.
+
+        `who` says whom it runs as, the best that there is when not given.
+        """
+        self._data = folder.resolve() / "postgres"
         self._password = password
         self._bin = binaries()
         self._settings = _SETTINGS | (settings or {})
         self._tell = tell
         self._process: subprocess.Popen[bytes] | None = None
+        self._identity = who
         name = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
         self.socket = Path(tempfile.gettempdir()) / f"gpuledger-{os.getuid()}-{name}"
 
     @property
     def dsn(self) -> str:
         """How to connect."""
-        return f"host={self.socket} dbname={DATABASE} user={USER} password={self._password}"
+        return self._dsn(DATABASE)
+
+    def _dsn(self, database: str) -> str:
+        return make_conninfo(
+            host=str(self.socket), dbname=database, user=USER, password=self._password
+        )
 
     def start(self) -> str:
         """Start the server, making its data first if there is none; the DSN.
 
-        An orphan of an earlier run is stopped first. Raises `PostgresRefused`.
+        An orphan of an earlier run is stopped first. Raises `PostgresRefused`, and leaves no
+        server behind then.
         """
-        self._make_socket_folder()
+        who = self._somebody()
+        self._stop_orphan()
+        self._make_socket_folder(who)
         if not (self._data / "PG_VERSION").exists():
             self._tell("making the database (first start only)")
-            self._init()
-        self._stop_orphan()
+            self._init(who)
+        who.own(self._data)
         command = [str(self._bin / "postgres"), "-D", str(self._data)]
         settings = self._settings | {"unix_socket_directories": str(self.socket)}
         for name, value in settings.items():
             command += ["-c", f"{name}={value}"]
         with (self._data.parent / "postgres.log").open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own binary
-                _as_ordinary_user(command), stdout=log, stderr=log, start_new_session=True
+                who.command(command), stdout=log, stderr=log, start_new_session=True
             )
-        self._await()
+        try:
+            self._await()
+        except BaseException:
+            self.stop()
+            raise
         return self.dsn
 
-    def _make_socket_folder(self) -> None:
+    def _somebody(self) -> Identity:
+        """Whom the server runs as: one that reaches its programs and its data."""
+        try:
+            who = self._identity or identity()
+        except NoOtherUser as error:
+            raise PostgresRefused(str(error)) from error
+        for path in (self._bin, self._data.parent):
+            if not who.reaches(path):
+                raise PostgresRefused(
+                    f"PostgreSQL cannot be root here, and user {who.uid} cannot enter {path}; "
+                    "run as an ordinary user, or keep the checkout and --data below a folder "
+                    "that everybody can enter"
+                )
+        return who
+
+    def _make_socket_folder(self, who: Identity) -> None:
+        """A folder that only we and the server can enter; its place is known beforehand."""
         if len(str(self.socket)) > SOCKET_PATH_BYTES_MAX:
             raise PostgresRefused(f"the path {self.socket} is too long for a socket; set TMPDIR")
         self.socket.mkdir(mode=0o700, exist_ok=True)
-        if self.socket.stat().st_uid != os.getuid():
-            raise PostgresRefused(f"{self.socket} belongs to someone else")
+        found = self.socket.lstat()
+        ours = found.st_uid in {os.geteuid(), who.uid}
+        if not ours or found.st_mode != stat.S_IFDIR | 0o700:
+            raise PostgresRefused(f"{self.socket} is not a private folder of ours; remove it")
+        who.own(self.socket)
 
-    def _init(self) -> None:
+    def _init(self, who: Identity) -> None:
         fresh = self._data.with_name("postgres.new")
         shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(mode=0o700)
+        who.own(fresh)
         with tempfile.NamedTemporaryFile("w", dir=self._data.parent) as secret:
             secret.write(self._password)
             secret.flush()
+            who.own(Path(secret.name))
             command = [
                 str(self._bin / "initdb"),
                 f"--pgdata={fresh}",
@@ -127,7 +170,7 @@ class EmbeddedPostgres:
                 "--locale=C",
             ]
             done = subprocess.run(  # noqa: S603 - our own binary
-                _as_ordinary_user(command), capture_output=True, check=False, text=True
+                who.command(command), capture_output=True, check=False, text=True
             )
         if done.returncode:
             raise PostgresRefused(f"initdb failed: {done.stderr.strip() or done.stdout.strip()}")
@@ -138,11 +181,11 @@ class EmbeddedPostgres:
         pid_file = self._data / "postmaster.pid"
         if not pid_file.exists():
             return
-        pid = int(pid_file.read_text().split("\n", 1)[0])
-        if _is_postgres(pid, self._data):
+        first, *_ = pid_file.read_text().split("\n", 1)
+        if first.isdigit() and _is_postgres(int(first), self._data):
             self._tell("stopping a PostgreSQL that an earlier run left behind")
-            os.kill(pid, signal.SIGINT)
-            _await_exit(pid)
+            os.kill(int(first), signal.SIGINT)
+            _await_exit(int(first))
         pid_file.unlink(missing_ok=True)
 
     def _await(self) -> None:
@@ -162,8 +205,7 @@ class EmbeddedPostgres:
                 return
 
     def _make_database(self) -> None:
-        dsn = self.dsn.replace(f"dbname={DATABASE}", "dbname=postgres")
-        with psycopg.connect(dsn, autocommit=True) as connection:
+        with psycopg.connect(self._dsn("postgres"), autocommit=True) as connection:
             known = connection.execute(
                 "SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)
             ).fetchone()
@@ -179,15 +221,15 @@ class EmbeddedPostgres:
         """Stop the server; what is committed is on disk either way."""
         if self._process is None:
             return
-        pid_file = self._data / "postmaster.pid"
-        if self._process.poll() is None and pid_file.exists():
-            os.kill(int(pid_file.read_text().split("\n", 1)[0]), signal.SIGINT)
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
         try:
             self._process.wait(STOP_SECONDS_MAX)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
         self._process = None
+        shutil.rmtree(self.socket, ignore_errors=True)
 
     def __enter__(self) -> Self:
         """Start."""
@@ -204,26 +246,13 @@ class EmbeddedPostgres:
         self.stop()
 
 
-def _as_ordinary_user(command: Sequence[str]) -> list[str]:
-    """A command as anybody but root: in a user namespace of its own where we are root."""
-    if os.geteuid() != 0:
-        return list(command)
-    unshare = shutil.which("unshare")
-    if unshare is None:
-        raise PostgresRefused(
-            "PostgreSQL does not run as root and there is no unshare(1); "
-            "run as an ordinary user, or name a server with --dsn"
-        )
-    return [unshare, "--user", "--map-user=1000", "--map-group=1000", *command]
-
-
 def _is_postgres(pid: int, data: Path) -> bool:
     """Whether a process is a server over this data."""
     try:
         line = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
-    return b"postgres" in line and str(data).encode() in line
+    return b"postgres" in line and str(data).encode() in line.split(b"\0")
 
 
 def _await_exit(pid: int) -> None:
