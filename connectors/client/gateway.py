@@ -5,8 +5,12 @@ import socket
 from collections.abc import Sequence
 from pathlib import Path
 
+import structlog
+
 from domain.submission import Outcome, OutcomeKind, Submission
 from schemas.wire import decode_outcome, encode_submission, frame, split
+
+_log = structlog.get_logger("gateway")
 
 RECEIVE_BYTES = 1 << 20
 ANSWER_SECONDS_MAX = 30.0
@@ -111,12 +115,15 @@ class AsyncGateway:
     async def _read(self, reader: asyncio.StreamReader) -> None:
         """Hand out outcomes until the connection ends; those that wait then learn of it."""
         inward = bytearray()
-        while data := await reader.read(RECEIVE_BYTES):
-            inward += data
-            for number, payload in split(inward):
-                future = self._pending.pop(number, None)
-                if future is not None and not future.done():
-                    future.set_result(decode_outcome(payload))
+        try:
+            while data := await reader.read(RECEIVE_BYTES):
+                inward += data
+                for number, payload in split(inward):
+                    future = self._pending.pop(number, None)
+                    if future is not None and not future.done():
+                        future.set_result(decode_outcome(payload))
+        except OSError as error:
+            _log.warning("sequencer_went_away", error=str(error))
         pending, self._pending, self._writer = self._pending, {}, None
         for future in pending.values():
             if not future.done():

@@ -114,13 +114,13 @@ class Commands:
         """A POST for a command."""
 
         async def post(request: Request) -> Response:
-            values = {**await _json(request), **request.path_params}
-            _expect(request, route.command, values)
-            command = parse(route.command, values)
             key = request.headers.get("idempotency-key", "")
             if not key:
                 detail = "every command needs an Idempotency-Key header, new for each intent"
                 return problem(400, "malformed", detail, pointer="", field="Idempotency-Key")
+            values = {**await _json(request), **request.path_params}
+            _expect(request, route.command, values)
+            command = parse(route.command, values)
             dry_run = request.query_params.get("dry_run") == "true"
             submission = self.submission(request.state.principal, key, command, dry_run=dry_run)
             (outcome,) = await self._gateway.submit([submission])

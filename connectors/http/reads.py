@@ -271,8 +271,11 @@ class _Reads:
 
 
 def _may_see(who: Principal, event: dict[str, Any]) -> bool:
-    """A tenant sees only facts that say its own name."""
-    return who.role is not Role.TENANT or event["fact"].get("tenant_id") == who.tenant_id
+    """A tenant sees only facts that say its own name, and none of where it was turned away."""
+    if who.role is not Role.TENANT:
+        return True
+    is_own = event["fact"].get("tenant_id") == who.tenant_id
+    return is_own and not event["type"].startswith("AccessDenied.")
 
 
 def _not_found(kind: str, subject: str) -> Response:

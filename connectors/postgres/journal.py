@@ -21,7 +21,7 @@ from domain.journal import (
 )
 from schemas.queries import queries
 
-LEASE_SECONDS = 15
+LEASE_SECONDS = 6
 LEASE_WAIT_SECONDS_MAX = 60
 SMALL_BATCH_MAX = 16
 """Up to so many events go as one statement; more by COPY."""

@@ -26,7 +26,7 @@ WAITING_MAX = 20_000
 IDLE_SECONDS = 0.5
 GC_ALLOCATIONS = 1_000_000
 """So many more objects are made than dropped before cycles are looked for."""
-RENEW_SECONDS = 4.0
+RENEW_SECONDS = 1.5
 
 _log = structlog.get_logger("sequencer")
 
