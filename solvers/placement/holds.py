@@ -50,14 +50,26 @@ def is_free(heads, cells, gpu, start, end):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def free_for_owner(heads, cells, gpu, start, end, owner):  # type: ignore[no-untyped-def]
-    """What is free of a GPU at each instant of a span, if only this owner holds it; else -1."""
-    used = 0
+def free_for_owner(heads, cells, gpu, start, end, owner, share):  # type: ignore[no-untyped-def]
+    """What is surely free of a GPU over a span, if only this owner holds it; else -1.
+
+    Where all that overlaps fits together with the share, its sum decides; only where it does
+    not is the peak sought, instant by instant.
+    """
+    total = 0
     at = heads[gpu]
     while at != NIL:
         if cells[at, START] < end and start < cells[at, END]:
             if cells[at, OWNER] != owner or cells[at, WIDTH] >= WHOLE:
                 return -1
+            total += cells[at, WIDTH]
+        at = cells[at, NEXT]
+    if total + share <= WHOLE:
+        return WHOLE - total
+    used = 0
+    at = heads[gpu]
+    while at != NIL:
+        if cells[at, START] < end and start < cells[at, END]:
             instant = max(cells[at, START], start)
             level = 0
             other = heads[gpu]
@@ -286,7 +298,7 @@ def find_share(heads, cells, open_gpus, count, denied, start, end, owner, share)
         gpu = open_gpus[i]
         if (denied[gpu >> 6] >> U(gpu & 63)) & U(1):
             continue
-        free = free_for_owner(heads, cells, gpu, start, end, owner)
+        free = free_for_owner(heads, cells, gpu, start, end, owner, share)
         if share <= free < WHOLE and (free < least or (free == least and gpu < best)):
             best, least = gpu, free
     return best

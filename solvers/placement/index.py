@@ -45,8 +45,9 @@ class PlacementIndex:
         self._cells = np.zeros((CELLS_FIRST, COLUMNS), np.int64)
         self._free_cell = self._chain_cells(0)
         self._free_cells = CELLS_FIRST
-        self._shared: dict[int, int] = {}
-        self._shared_list: NDArray[np.int64] | None = None
+        self._shared: dict[int, dict[int, int]] = {}
+        """For each owner the GPUs on which it has shares, and how many."""
+        self._shared_lists: dict[int, NDArray[np.int64]] = {}
         self._denials: dict[tuple[object, ...], Words] = {}
         self._allocate(NODES_FIRST)
 
@@ -145,7 +146,7 @@ class PlacementIndex:
         )
         self._free_cells -= mask.bit_count()
         if width_milli % WHOLE:
-            self._share(node, first_milli, width_milli)
+            self._share(node, first_milli, width_milli, owner)
         kernels.mark(*self._rows, node, mask, start, end, self.origin, self.slot_seconds)
 
     def release(
@@ -169,7 +170,7 @@ class PlacementIndex:
         if width_milli % WHOLE:
             for slot, width in _slots_of(first_milli, width_milli):
                 if width < WHOLE:
-                    self._unshare(node * 8 + slot)
+                    self._unshare(node * 8 + slot, owner)
         kernels.unmark(
             *self._rows,
             self._heads,
@@ -182,22 +183,24 @@ class PlacementIndex:
             self.slot_seconds,
         )
 
-    def _share(self, node: int, first_milli: int, width_milli: int) -> None:
-        """Note which GPUs have shares, to look there first for another one."""
+    def _share(self, node: int, first_milli: int, width_milli: int, owner: int) -> None:
+        """Note on which GPUs an owner has shares, to look there first for another one."""
+        gpus = self._shared.setdefault(owner, {})
         for slot, width in _slots_of(first_milli, width_milli):
             if width < WHOLE:
                 gpu = node * 8 + slot
-                if gpu not in self._shared:
-                    self._shared_list = None
-                self._shared[gpu] = self._shared.get(gpu, 0) + 1
+                if gpu not in gpus:
+                    self._shared_lists.pop(owner, None)
+                gpus[gpu] = gpus.get(gpu, 0) + 1
 
-    def _unshare(self, gpu: int) -> None:
-        left = self._shared[gpu] - 1
+    def _unshare(self, gpu: int, owner: int) -> None:
+        gpus = self._shared[owner]
+        left = gpus[gpu] - 1
         if left:
-            self._shared[gpu] = left
+            gpus[gpu] = left
         else:
-            del self._shared[gpu]
-            self._shared_list = None
+            del gpus[gpu]
+            self._shared_lists.pop(owner, None)
 
     def _grow_cells(self) -> None:
         """Twice as many cells; the fresh ones go in front of those that are left."""
@@ -306,19 +309,17 @@ class PlacementIndex:
     def find_share(
         self, width_milli: int, start: int, end: int, owner: int, denied: Words
     ) -> tuple[int, int] | None:
-        """A GPU and its node with that much free at each instant, shared with no one else."""
-        if self._shared_list is None:
-            self._shared_list = np.array(sorted(self._shared), np.int64)
+        """A GPU and its node with that much free at each instant, shared with no one else.
+
+        The owner's own GPUs are looked at first; any other GPU that would do holds nothing at
+        all over the span, and is found as a free one.
+        """
+        own = self._shared_lists.get(owner)
+        if own is None:
+            gpus = self._shared.get(owner, {})
+            own = self._shared_lists[owner] = np.array(sorted(gpus), np.int64)
         gpu = kernels.find_share(
-            self._heads,
-            self._cells,
-            self._shared_list,
-            len(self._shared_list),
-            denied,
-            start,
-            end,
-            owner,
-            width_milli,
+            self._heads, self._cells, own, len(own), denied, start, end, owner, width_milli
         )
         if gpu >= 0:
             return gpu // 8, gpu % 8
