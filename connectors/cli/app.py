@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from connectors.cli import booking, fleet, running, seeing, telling, tracing
+from connectors.cli import booking, fleet, installing, measuring, running, seeing, telling, tracing
 from connectors.cli.console import options
 
 app = typer.Typer(
@@ -35,6 +35,7 @@ for verb in (
     running.dev,
     running.serve,
     running.migrate,
+    installing.init,
     running.doctor,
     seeing.status,
     seeing.calendar,
@@ -46,6 +47,7 @@ for verb in (
     seeing.thaw,
     booking.reserve,
     telling.demo,
+    measuring.bench,
 ):
     app.command()(verb)
 for group in (

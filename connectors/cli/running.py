@@ -228,13 +228,18 @@ def _stop(children: dict[str, subprocess.Popen[bytes]]) -> None:
 def serve(
     role: Annotated[str, typer.Argument(help=", ".join(wiring.ROLES))],
     virtual: Annotated[bool, typer.Option("--virtual", help="time is what commands say")] = False,
+    host: Annotated[str, typer.Option(help="the address that http listens on")] = "127.0.0.1",
 ) -> None:
-    """Run one role of a service whose data folder is open elsewhere."""
+    """Run one role of a service that `dev` runs or `init` described."""
     end_with_supervisor()
     wiring.log_as_lines()
     service = wiring.running(folder())
     if service is None:
-        fail(NOT_REACHABLE, f"no service is described in {folder()}", "'gpuledger dev' makes one")
+        fail(
+            NOT_REACHABLE,
+            f"no service is described in {folder()}",
+            "'gpuledger dev' or 'gpuledger init' makes one",
+        )
         return
     path = folder()
     match role:
@@ -247,7 +252,7 @@ def serve(
             status = wiring.serve_reconciler(service)
         case "http":
             port = int(service.url.rsplit(":", 1)[1])
-            status = wiring.serve_http(service, path / "tokens.json", port)
+            status = wiring.serve_http(service, path / "tokens.json", port, host)
         case _:
             raise typer.BadParameter(f"{role!r} is no role; there are {', '.join(wiring.ROLES)}")
     raise typer.Exit(status)

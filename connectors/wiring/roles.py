@@ -151,7 +151,7 @@ def serve_reconciler(service: Service) -> int:
     return 0
 
 
-def serve_http(service: Service, tokens: Path, port: int) -> int:
+def serve_http(service: Service, tokens: Path, port: int, host: str = "127.0.0.1") -> int:
     """The HTTP face, until told to stop."""
     app = create_app(
         AsyncGateway(Path(service.socket)),
@@ -161,7 +161,7 @@ def serve_http(service: Service, tokens: Path, port: int) -> int:
     )
     uvicorn.run(
         app,
-        host="127.0.0.1",
+        host=host,
         port=port,
         log_level="warning",
         access_log=False,

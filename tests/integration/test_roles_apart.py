@@ -1,0 +1,128 @@
+"""The roles one by one, as the compose file starts them, over a PostgreSQL of somebody else."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from connectors.running.files import Service, read_service
+from tests.integration.test_embedded_postgres import gone_within, lives
+
+ROOT = Path(__file__).parents[2]
+SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+READY_SECONDS_MAX = 90
+PORT = "18420"
+
+
+def gpuledger(folder: Path, *words: str) -> list[str]:
+    return [sys.executable, "-m", "connectors.cli", "--data", str(folder), *words]
+
+
+def init(folder: Path, dsn: str) -> Service:
+    words = [dsn if word.startswith("host=") else word for word in SERVICES["init"]["command"]]
+    command = gpuledger(folder, *words, "--url", f"http://127.0.0.1:{PORT}")
+    subprocess.run(command, check=True, capture_output=True)
+    service = read_service(folder)
+    assert service is not None
+    return service
+
+
+def await_health(service: Service) -> None:
+    until = time.monotonic() + READY_SECONDS_MAX
+    while True:
+        try:
+            answer = httpx.get(f"{service.url}/v1/health").json()
+        except httpx.HTTPError as error:
+            answer = {"error": str(error)}
+        if answer.get("status") == "ok":
+            return
+        assert time.monotonic() < until, answer
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def apart(tmp_path: Path, postgres_dsn: str) -> Iterator[Service]:
+    """The service, each role a process that knows nothing but its command and the folder."""
+    service = init(tmp_path, postgres_dsn)
+    commands = [s["command"] for s in SERVICES.values() if "serve" in s.get("command", ())]
+    roles = [subprocess.Popen(gpuledger(tmp_path, *words)) for words in commands]
+    await_health(service)
+    yield service
+    for role in roles:
+        role.terminate()
+    ended = {role.wait(30) for role in roles}
+    assert ended <= {0, -signal.SIGTERM}, "uvicorn ends by the signal that told it to stop"
+
+
+def test_a_fleet_is_booked_and_its_hardware_applied(apart: Service) -> None:
+    headers = {"Authorization": f"Bearer {apart.tokens['operator']}"}
+    with httpx.Client(base_url=apart.url, headers=headers) as operator:
+
+        def post(path: str, body: dict[str, Any]) -> dict[str, Any]:
+            answer = operator.post(path, json=body, headers={"Idempotency-Key": path})
+            assert answer.is_success, answer.text
+            content: dict[str, Any] = answer.json()
+            return content
+
+        post("/v1/pools", {"pool_id": "p", "site": "s"})
+        node = {"pool_id": "p", "node_id": "n", "model": "H100", "gpus": 8}
+        post("/v1/nodes", node | {"gpu_memory_mib": 81_920, "levels": []})
+        post("/v1/tenants", {"tenant_id": "t"})
+        post("/v1/quota", {"tenant_id": "t", "pool_id": "p", "nominal_milli": 8_000})
+        ask = {"tenant_id": "t", "pool_id": "p", "size": {"gpus": 8}, "duration_seconds": 3600}
+        booked = post("/v1/reservations", ask | {"start": None})
+        until = time.monotonic() + 30
+        while True:
+            found = operator.get(f"/v1/reservations/{booked['id']}").json()
+            if found.get("state") == "active":
+                break
+            assert time.monotonic() < until, found
+            time.sleep(0.1)
+
+
+def test_initialising_again_keeps_tokens_and_secrets(tmp_path: Path, postgres_dsn: str) -> None:
+    first = init(tmp_path, postgres_dsn)
+    secret = (tmp_path / "fingerprint.secret").read_text()
+    assert init(tmp_path, postgres_dsn).tokens == first.tokens
+    assert (tmp_path / "fingerprint.secret").read_text() == secret
+
+
+def test_a_role_without_a_description_says_what_makes_one(tmp_path: Path) -> None:
+    done = subprocess.run(
+        gpuledger(tmp_path, "serve", "follower"), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert "gpuledger init" in done.stderr
+
+
+def test_a_killed_dev_takes_its_roles_along_and_the_next_one_has_its_port(tmp_path: Path) -> None:
+    for _ in range(2):
+        dev = subprocess.Popen(
+            gpuledger(tmp_path, "dev", "--port", PORT), stdout=subprocess.PIPE, text=True
+        )
+        assert dev.stdout is not None
+        assert dev.stdout.readline() == f"http://127.0.0.1:{PORT}\n"
+        database, *roles = sorted(_children(dev.pid), key=_is_role)
+        assert [_is_role(pid) for pid in (database, *roles)] == [False, True, True, True, True]
+        dev.kill()
+        dev.wait()
+        dev.stdout.close()
+        assert all(gone_within(pid, 20) for pid in roles)
+    assert lives(database), "the database alone lives on, for the next start to stop"
+    os.kill(database, signal.SIGINT)
+
+
+def _children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _is_role(pid: int) -> bool:
+    return b"\0serve\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
