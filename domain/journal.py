@@ -105,7 +105,23 @@ class Snapshot:
     state_hash: bytes
 
 
-class Journal(Protocol):
+class Log(Protocol):
+    """The reading side of a shard's journal."""
+
+    def read(self, after: int, limit: int) -> Sequence[StoredEvent]:
+        """Events behind a position, in order, at most `limit`."""
+        ...
+
+    def read_all(self, after: int) -> Iterator[StoredEvent]:
+        """Events behind a position up to the present head, in order."""
+        ...
+
+    def newest_snapshot(self, fingerprint: bytes) -> Snapshot | None:
+        """The newest snapshot whose format bears this fingerprint."""
+        ...
+
+
+class Journal(Log, Protocol):
     """The truth for accepted events of one shard."""
 
     def take_lease(self, holder: str) -> Head:
@@ -137,18 +153,6 @@ class Journal(Protocol):
 
     def resolve(self, batch: Batch) -> bool:
         """After `CommitUnknown`: whether the batch is in the journal, read from head and claims."""
-        ...
-
-    def read(self, after: int, limit: int) -> Sequence[StoredEvent]:
-        """Events behind a position, in order, at most `limit`."""
-        ...
-
-    def read_all(self, after: int) -> Iterator[StoredEvent]:
-        """Events behind a position up to the present head, in order."""
-        ...
-
-    def newest_snapshot(self, fingerprint: bytes) -> Snapshot | None:
-        """The newest snapshot whose format bears this fingerprint."""
         ...
 
     def save_snapshot(self, snapshot: Snapshot, fingerprint: bytes) -> None:

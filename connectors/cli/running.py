@@ -250,6 +250,8 @@ def serve(
             status = wiring.serve_follower(service)
         case "reconciler":
             status = wiring.serve_reconciler(service)
+        case "planner":
+            status = wiring.serve_planner(service)
         case "http":
             port = int(service.url.rsplit(":", 1)[1])
             status = wiring.serve_http(service, path / "tokens.json", port, host)

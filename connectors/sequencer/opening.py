@@ -8,7 +8,7 @@ from connectors.sequencer.engine import Sequencer
 from domain.decide.transcript import tell_all
 from domain.evolve import evolve
 from domain.facts.shard import LeaseTaken
-from domain.journal import Journal, StoredEvent
+from domain.journal import Journal, Log, StoredEvent
 from domain.ledger import Ledger
 from domain.timespan import Instant
 from schemas.envelope import decode_envelope
@@ -42,7 +42,7 @@ def open_sequencer(
     return sequencer
 
 
-def restore(journal: Journal, registry: Registry, shard: int) -> tuple[Ledger, int]:
+def restore(journal: Log, registry: Registry, shard: int) -> tuple[Ledger, int]:
     """The ledger at the head of a log, from the newest snapshot on, and that position."""
     ledger, seq = Ledger(shard=shard), 0
     snapshot = journal.newest_snapshot(IMAGE_FORMAT)

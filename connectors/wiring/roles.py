@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 import structlog
 import uvicorn
 
@@ -17,6 +18,7 @@ from connectors.embedded.folder import DataFolder
 from connectors.embedded.server import EmbeddedPostgres
 from connectors.http.app import create_app
 from connectors.http.reading import ReadModels
+from connectors.planner.planner import run as run_planner
 from connectors.postgres.journal import JournalReader, PostgresJournal
 from connectors.postgres.migrate import migrate
 from connectors.postgres.projecting import Follower
@@ -25,7 +27,7 @@ from connectors.reconciler.loop import run as run_reconciler
 from connectors.reconciler.reconciler import Reconciler
 from connectors.running.files import Service, read_service
 from connectors.sequencer.clock import ClockGuard, WallClock
-from connectors.sequencer.opening import open_sequencer
+from connectors.sequencer.opening import open_sequencer, restore
 from connectors.sequencer.server import (
     SequencerServer,
     serve_until_signalled,
@@ -33,6 +35,7 @@ from connectors.sequencer.server import (
 )
 from connectors.simulated.fleet import Delays, SimulatedFleet
 from connectors.tokens.tokens import Tokens
+from domain.journal import JournalUnavailable
 from domain.record import Recorded
 from domain.timespan import Instant
 from projections.catalogue import all_projections
@@ -41,7 +44,7 @@ from solvers.placement.index import warm_up
 
 SIMULATED_DELAYS = Delays(apply_ms=800, free_ms=1_200, spread_ms=400)
 
-ROLES = ("sequencer", "follower", "reconciler", "http")
+ROLES = ("sequencer", "follower", "reconciler", "planner", "http")
 """The roles of a service, each a process."""
 
 
@@ -148,6 +151,31 @@ def serve_reconciler(service: Service) -> int:
     fleet.adopt(reconciler.given())
     gateway = Gateway(Path(service.socket))
     run_reconciler(reconciler, source_of(reader), gateway, registry(), after, stopped)
+    return 0
+
+
+def serve_planner(service: Service) -> int:
+    """Plans for what waits, until told to stop."""
+    stopped = _until_signalled()
+    reader = JournalReader(service.dsn)
+    gateway = Gateway(Path(service.socket))
+
+    def is_waiting() -> bool:
+        sql = "SELECT 1 FROM reservation WHERE state = 'queued' LIMIT 1"
+        try:
+            with psycopg.connect(service.dsn) as connection:
+                return connection.execute(sql).fetchone() is not None
+        except psycopg.OperationalError as error:
+            raise JournalUnavailable(str(error).strip()) from error
+
+    run_planner(
+        lambda: restore(reader, registry(), 0),
+        is_waiting,
+        gateway,
+        registry(),
+        WallClock().now,
+        stopped,
+    )
     return 0
 
 

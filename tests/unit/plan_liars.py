@@ -1,0 +1,28 @@
+"""Solvers that misbehave, for the tests of the child process."""
+
+import os
+import time
+
+from domain.snapshot import PlanAnswer, PlanProblem
+from solvers.repacking import repack
+
+
+def hangs(problem: PlanProblem) -> PlanAnswer:
+    time.sleep(600)
+    return repack(problem)
+
+
+def crashes(problem: PlanProblem) -> PlanAnswer:
+    os._exit(11)
+
+
+def eats_memory(problem: PlanProblem) -> PlanAnswer:
+    bytearray(64 << 30)
+    return repack(problem)
+
+
+def lies(problem: PlanProblem) -> PlanAnswer:
+    """Everyone on the same units, called optimal."""
+    ask = problem.waiting[0]
+    pieces = tuple(problem.movable[0].at)
+    return PlanAnswer(admitted={ask.id: pieces}, is_proven=True, evidence={"status": "OPTIMAL"})

@@ -1,0 +1,124 @@
+"""The planner makes room by moving what may move, and is never believed without a check."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from connectors.planner.planner import PRINCIPAL, proposals
+from domain import commands as c
+from domain.ids import NodeId, ReservationId
+from domain.snapshot import PlanAnswer, PlanProblem, problem_of
+from domain.states import ReservationState
+from domain.units import Piece
+from solvers.checker import faults
+from solvers.child import solve_in_child
+from solvers.repacking import repack
+from tests import builders as b
+from tests.unit import plan_liars
+from tests.world import World
+
+
+def fragmented() -> tuple[World, ReservationId]:
+    """Two nodes with four free GPUs each, and a whole node asked for: it waits."""
+    world = World(nodes=2)
+    halves = [world.booked(b.book("a", gpus=4)) for _ in range(3)]
+    world.accept(c.CancelReservation(halves[0].id))
+    waiting = world.booked(b.book("b", nodes=1))
+    assert waiting.state is ReservationState.QUEUED
+    return world, waiting.id
+
+
+def problem(world: World) -> PlanProblem:
+    return problem_of(world.sequencer.ledger, b.POOL, world.seq, world.now)
+
+
+def propose(world: World, solve: Callable[[PlanProblem], PlanAnswer] = repack) -> None:
+    for plan in proposals(world.sequencer.ledger, world.seq, world.now, solve):
+        world.accept(plan, principal=PRINCIPAL)
+
+
+def test_what_waits_is_admitted_by_moving_what_may_move() -> None:
+    world, waiting = fragmented()
+    propose(world)
+    found = world.sequencer.ledger.reservations[waiting]
+    assert found.state is ReservationState.CONFIRMED
+    assert found.held_milli(found.start) == 8000
+    assert world.types()[-1] == "PlanAdopted"
+    world.check()
+
+
+def test_what_fits_in_no_way_is_refused_with_its_proof() -> None:
+    world, waiting = fragmented()
+    world.accept(b.book("b", gpus=1))
+    propose(world)
+    assert world.sequencer.ledger.reservations[waiting].state is ReservationState.REFUSED
+    assert "QueuedRefused" in world.types()
+    world.check()
+
+
+def test_a_plan_is_the_same_every_time() -> None:
+    world, _ = fragmented()
+    answers = [repack(problem(world)) for _ in range(3)]
+    assert answers[0] == answers[1] == answers[2]
+    assert answers[0].evidence["status"] == "OPTIMAL"
+
+
+def test_a_stale_plan_is_refused_whole() -> None:
+    world, waiting = fragmented()
+    plans = proposals(world.sequencer.ledger, world.seq, world.now, repack)
+    moved = plans[0].moves[0].reservation_id
+    world.accept(c.CancelReservation(moved))
+    world.accept(plans[0], principal=PRINCIPAL)
+    assert world.types()[-1] == "PlanRefused"
+    assert world.sequencer.ledger.reservations[waiting].state is ReservationState.QUEUED
+    world.check()
+
+
+@pytest.mark.parametrize(
+    ("solve", "outcome"),
+    [
+        (plan_liars.hangs, "timeout"),
+        (plan_liars.crashes, "crashed"),
+        (plan_liars.eats_memory, "crashed"),
+        (plan_liars.lies, "broken"),
+    ],
+)
+def test_a_solver_that_misbehaves_becomes_a_named_outcome(
+    solve: Callable[[PlanProblem], PlanAnswer], outcome: str
+) -> None:
+    world, waiting = fragmented()
+    answer = solve_in_child(problem(world), solve, wall_seconds=8.0)
+    assert answer.evidence["outcome"] == outcome
+    assert answer.refused == (waiting,)
+    assert not answer.is_proven
+
+
+def test_the_child_answers_as_the_solver_does() -> None:
+    world, _ = fragmented()
+    answer = solve_in_child(problem(world))
+    assert answer.evidence.pop("outcome") == "solved"
+    assert answer == repack(problem(world))
+
+
+def test_every_single_fault_is_caught() -> None:
+    world, waiting = fragmented()
+    here = problem(world)
+    sound = repack(here)
+    placed = {**sound.moves, **sound.admitted}
+    assert faults(here, placed) == []
+    pieces = placed[waiting]
+    wrong: dict[str, tuple[Piece, ...]] = {
+        "too little": (replace(pieces[0], width_milli=7000),),
+        "unknown node": (replace(pieces[0], node_id=NodeId("nowhere")),),
+        "beyond the node": (replace(pieces[0], first_milli=1000),),
+        "half a GPU": (replace(pieces[0], first_milli=500, width_milli=8000),),
+        "another's units": (Piece(here.movable[0].at[0].node_id, 0, 8000),),
+        "nothing": (),
+    }
+    for name, instead in wrong.items():
+        others = {} if name == "another's units" else placed
+        assert faults(here, {**others, waiting: instead}), name
+    assert faults(here, {**placed, ReservationId("stranger"): pieces})
+    gone = replace(here, nodes=tuple(n for n in here.nodes if n.id != pieces[0].node_id))
+    assert faults(gone, placed)
