@@ -22,9 +22,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The DSN of a server on which databases can be made."""
+    """The DSN of a server on which databases can be made; its own database is their template."""
     given = os.environ.get("GPULEDGER_TEST_DSN")
     if given:
+        migrate(given)
         yield given
         return
     folder = tmp_path_factory.mktemp("postgres")
