@@ -10,7 +10,6 @@ from connectors.embedded.folder import DataFolder, FolderRefused
 from connectors.running.files import SOCKET_BYTES_MAX, Service, read_service, write_service
 from connectors.tokens.tokens import Tokens
 from connectors.wiring import roles as wiring
-from domain.principal import Role
 
 
 def init(
@@ -54,6 +53,6 @@ def _socket(data: DataFolder) -> str:
 
 def _issue(data: DataFolder) -> dict[str, str]:
     tokens = Tokens({})
-    issued = {role.value: tokens.issue(role) for role in Role if role is not Role.TENANT}
+    issued = tokens.issue_to_all(data.secret("principals"))
     tokens.write(data.path / "tokens.json")
     return issued

@@ -12,7 +12,9 @@ from connectors.cli.console import REFUSED, fail, options
 FOLDER = Path(__file__).parent.parent.parent / "benchmarks"
 
 
-def bench(name: Annotated[str, typer.Argument(help="sequencer, projections, http, journal")]) -> None:
+def bench(
+    name: Annotated[str, typer.Argument(help="sequencer, projections, http, journal")],
+) -> None:
     """Measure, beside the raw limit of the same run; a miss is no failure."""
     file = FOLDER / f"{name}.py"
     if not FOLDER.exists():

@@ -20,8 +20,6 @@ from connectors.running.files import Service, forget_service, write_service
 from connectors.running.supervised import SUPERVISOR, end_with_supervisor
 from connectors.tokens.tokens import Tokens
 from connectors.wiring import roles as wiring
-from domain.ids import TenantId
-from domain.principal import Role
 
 READY_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 20
@@ -108,8 +106,7 @@ def _run(data: DataFolder, dsn: str, port: int, begun: float) -> None:
 def _service(data: DataFolder, dsn: str, port: int) -> Service:
     """Fresh tokens, one of each role, and the place where all of it is found."""
     tokens = Tokens({})
-    issued = {role.value: tokens.issue(role) for role in Role if role is not Role.TENANT}
-    issued |= {tenant: tokens.issue(Role.TENANT, TenantId(tenant)) for tenant in TENANTS}
+    issued = tokens.issue_to_all(data.secret("principals"), TENANTS)
     tokens.write(data.path / "tokens.json")
     data.secret("fingerprint")
     path = str(EmbeddedPostgres(data.path, "").socket)

@@ -138,14 +138,13 @@ class MemoryJournal:
 
     def newest_snapshot(self, fingerprint: bytes) -> Snapshot | None:
         """The newest snapshot of a format."""
-        for known, snapshot in reversed(self._store.snapshots):
-            if known == fingerprint:
-                return snapshot
-        return None
+        found = [snapshot for known, snapshot in self._store.snapshots if known == fingerprint]
+        return found[-1] if found else None
 
     def save_snapshot(self, snapshot: Snapshot, fingerprint: bytes) -> None:
         """Keep a snapshot, and forget all but the newest few."""
         if snapshot.seq > self._store.head.seq:
             raise JournalUnavailable("a snapshot is never ahead of the log")
         self._store.snapshots.append((fingerprint, snapshot))
+        self._store.snapshots.sort(key=lambda kept: kept[1].seq)
         del self._store.snapshots[:-SNAPSHOTS_KEPT_MAX]

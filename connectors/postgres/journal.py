@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from secrets import token_hex
 from typing import Any
 
 import psycopg
@@ -34,13 +35,18 @@ _SESSION = (
     "SET synchronous_commit = on; SET plan_cache_mode = auto;"
     f" SET statement_timeout = '{STATEMENT_SECONDS_MAX}s'"
 )
+_PREPARED = frozenset({"claims"})
+"""Asked for every batch, and found by key whatever the table's size: planned once."""
+_WRITER = _SESSION + "; SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan"
+"""The writer's few statements go by index, whatever statistics there are; so they are planned
+once each, which takes a third off a lone command."""
 
 
-def connect(dsn: str) -> psycopg.Connection[dict[str, Any]]:
+def connect(dsn: str, session: str = _SESSION) -> psycopg.Connection[dict[str, Any]]:
     """A connection whose commits are durable when they return. Raises `JournalUnavailable`."""
     try:
         connection = psycopg.connect(dsn, row_factory=dict_row, connect_timeout=5, autocommit=True)
-        connection.execute(_SESSION)
+        connection.execute(session.encode())
     except psycopg.Error as error:
         raise JournalUnavailable(str(error).strip()) from error
     return connection
@@ -58,8 +64,11 @@ class JournalReader:
 
     def _open(self) -> psycopg.Connection[dict[str, Any]]:
         if self._connection is None or self._connection.closed or self._connection.broken:
-            self._connection = connect(self._dsn)
+            self._connection = self._connect()
         return self._connection
+
+    def _connect(self) -> psycopg.Connection[dict[str, Any]]:
+        return connect(self._dsn)
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -71,7 +80,7 @@ class JournalReader:
         try:
             connection = self._open()
             sql = self._sql[name].encode()
-            rows = connection.execute(sql, values, prepare=False).fetchall()
+            rows = connection.execute(sql, values, prepare=name in _PREPARED).fetchall()
         except psycopg.Error as error:
             self._drop()
             raise JournalUnavailable(str(error).strip()) from error
@@ -149,6 +158,27 @@ class PostgresJournal(JournalReader):
         """A writer to be; it must take the lease first."""
         super().__init__(dsn, shard)
         self._epoch = 0
+        self._session_name: str | None = None
+
+    def _connect(self) -> psycopg.Connection[dict[str, Any]]:
+        """A new session, once the former one is over for certain.
+
+        A session whose wire broke may still hold the head, or get its last statement late.
+        """
+        name = f"gpuledger writer {token_hex(8)}"
+        connection = connect(self._dsn, f"{_WRITER}; SET application_name = '{name}'")
+        if self._session_name is not None:
+            try:
+                values = {"name": self._session_name}
+                ended = connection.execute(self._sql["end_session"].encode(), values).fetchall()
+            except psycopg.Error as error:
+                connection.close()
+                raise JournalUnavailable(str(error).strip()) from error
+            if not all(row["ended"] for row in ended):
+                connection.close()
+                raise JournalUnavailable("the former session does not end")
+        self._session_name = name
+        return connection
 
     def take_lease(self, holder: str) -> Head:
         """Become the writer, waiting for the former one's term to end.
@@ -163,7 +193,10 @@ class PostgresJournal(JournalReader):
                 raise JournalUnavailable(f"shard {self.shard} is held by {left['holder']}")
             time.sleep(min(1.0, max(0.05, left["seconds"])))
         self._epoch = rows[0]["epoch"]
-        return Head(**self._rows("raise_epoch", shard=self.shard, epoch=self._epoch)[0])
+        heads = self._rows("raise_epoch", shard=self.shard, epoch=self._epoch)
+        if not heads:
+            raise JournalUnavailable(f"the lease of epoch {self._epoch} was lost again")
+        return Head(**heads[0])
 
     def renew_lease(self) -> None:
         """Stay the writer. Raises `Fenced`, `JournalUnavailable`."""
@@ -213,6 +246,9 @@ class PostgresJournal(JournalReader):
         except psycopg.errors.ExclusionViolation as error:
             self._roll_back(connection)
             raise CellsOverlap(str(error).strip()) from error
+        except psycopg.errors.UniqueViolation as error:
+            self._drop()
+            raise AssertionError(f"written twice: {error}") from error
         except psycopg.Error as error:
             lost = connection.broken or connection.closed
             self._drop()
@@ -221,6 +257,9 @@ class PostgresJournal(JournalReader):
             raise JournalUnavailable(str(error).strip()) from error
         except Fenced:
             self._roll_back(connection)
+            raise
+        except BaseException:
+            self._drop()
             raise
 
     def _roll_back(self, connection: psycopg.Connection[dict[str, Any]]) -> None:
@@ -257,8 +296,7 @@ class PostgresJournal(JournalReader):
             "lasts": [c.seq_to for c in batch.claims],
             "cells": "{" + ";".join(map(copying.box, batch.cells_added)) + "}",
         }
-        # Prepared, so that it is planned once: it writes by keys alone. What reads tables that
-        # grow is never prepared, and so is planned for the size that they have.
+        # Prepared, so that it is planned once: it writes by keys alone.
         sql = self._sql["append_small"].encode()
         row = connection.execute(sql, values, prepare=True).fetchone()
         if row is None or row["moved"] != 1:
@@ -308,13 +346,15 @@ class PostgresJournal(JournalReader):
     def resolve(self, batch: Batch) -> bool:
         """After `CommitUnknown`: whether the batch is in the journal.
 
-        The batch's own last leaf at its own last position is the proof. Raises
-        `JournalUnavailable`, `Fenced`.
+        The batch's own last leaf at its own last position is the proof. The session that wrote
+        it is ended first, so that nothing arrives late. Offsets alone are said to be missing: to write them again
+        changes nothing. Raises `JournalUnavailable`, `Fenced`.
         """
+        self._drop()
         head = self.head()
         if head is None or head.epoch != self._epoch:
             raise Fenced(f"epoch {self._epoch} of shard {self.shard} is over")
-        if head.seq < batch.head.seq:
+        if not batch.events or head.seq < batch.head.seq:
             return False
         found = self.read(batch.head.seq - 1, 1)
         return bool(found) and found[0].leaf == batch.events[-1].leaf

@@ -38,6 +38,7 @@ from domain.journal import (
     CellsOverlap,
     Claim,
     CommitUnknown,
+    Fenced,
     Head,
     Journal,
     JournalUnavailable,
@@ -371,7 +372,12 @@ class Sequencer:
             self.journal.append(batch)
         except CommitUnknown as error:
             _log.warning("commit_unknown", seq=batch.head.seq, error=str(error))
-            if not self.journal.resolve(batch):
+            try:
+                arrived = self.journal.resolve(batch)
+            except JournalUnavailable as unread:
+                # State in memory may be behind the log: only a fresh start can know.
+                raise Fenced("whether the last commit arrived cannot be read") from unread
+            if not arrived:
                 raise JournalUnavailable("the commit did not arrive") from error
 
     def _settle(self) -> None:

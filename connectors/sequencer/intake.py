@@ -42,8 +42,9 @@ class Intake:
 
     def read(self, submission: Submission) -> Ready | Outcome:
         """A submission's command, or why it cannot even be looked at."""
-        if not 0 < len(submission.key) <= KEY_CHARACTERS_MAX:
-            problem = f"an idempotency key has 1 to {KEY_CHARACTERS_MAX} characters"
+        key = submission.key
+        if not 0 < len(key) <= KEY_CHARACTERS_MAX or not key.isprintable():
+            problem = f"an idempotency key has 1 to {KEY_CHARACTERS_MAX} printable characters"
             return rejected(refuse(Reason.MALFORMED, field="key", problem=problem))
         if self._is_virtual and submission.at is None:
             problem = "under a virtual clock every command says when it is"

@@ -3,11 +3,12 @@
 import json
 import os
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from domain.ids import PrincipalId, TenantId
+from domain.ids import PrincipalId, TenantId, derive
 from domain.principal import Principal, Role
 
 TOKEN_BYTES = 32
@@ -51,12 +52,29 @@ class Tokens:
         }
         write_private(path, json.dumps(rows, indent=2) + "\n")
 
-    def issue(self, role: Role, tenant_id: TenantId | None = None) -> str:
-        """A new token for a new principal; only its hash is kept."""
+    def issue(self, who: PrincipalId, role: Role, tenant_id: TenantId | None = None) -> str:
+        """A new token for a principal; only its hash is kept."""
         token = secrets.token_urlsafe(TOKEN_BYTES)
-        principal = Principal(PrincipalId(secrets.token_hex(16)), role, tenant_id)
-        self.by_hash[hash_of(token)] = principal
+        self.by_hash[hash_of(token)] = Principal(who, role, tenant_id)
         return token
+
+    def issue_to_all(self, secret: bytes, tenants: Sequence[str] = ()) -> dict[str, str]:
+        """A new token for one principal of each role, and for one of each tenant, by their names.
+
+        Who they are follows from the secret: keys that they used are theirs after a restart too.
+        """
+        issued: dict[str, str] = {}
+        for role in Role:
+            if role is not Role.TENANT:
+                issued[role.value] = self.issue(_principal(secret, role.value), role)
+        for name in tenants:
+            who = _principal(secret, f"tenant/{name}")
+            issued[name] = self.issue(who, Role.TENANT, TenantId(name))
+        return issued
+
+
+def _principal(secret: bytes, name: str) -> PrincipalId:
+    return PrincipalId(derive(secret, name))
 
 
 def write_private(path: Path, text: str) -> None:

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,14 +100,20 @@ class JournalTail:
         """From the end of the log on."""
         self._reader = JournalReader(dsn)
         head = self._reader.head()
-        self._seq = head.seq if head else 0
+        self.seq = head.seq if head else 0
+
+    def before(self) -> Iterator[Recorded]:
+        """What was recorded before."""
+        for event in self._reader.read_all(0):
+            if event.seq <= self.seq:
+                yield recorded(event, registry())
 
     def __call__(self) -> list[Recorded]:
         """New facts, in order."""
         found: list[Recorded] = []
-        while chunk := self._reader.read(self._seq, 5_000):
+        while chunk := self._reader.read(self.seq, 5_000):
             found += [recorded(event, registry()) for event in chunk]
-            self._seq = chunk[-1].seq
+            self.seq = chunk[-1].seq
         return found
 
 
@@ -152,13 +158,18 @@ def run_trace(
 
 
 def _driver(service: Service, epoch: Instant, seed: int) -> TraceDriver:
+    """A driver that goes on where an earlier run of the same folder stopped."""
     gateway = Gateway(Path(service.socket), patience=300.0)
-    reconciler = Reconciler(SimulatedFleet(seed=seed, delays=DELAYS), source="trace-fleet")
+    tail = JournalTail(service.dsn)
+    fleet = SimulatedFleet(seed=seed, delays=DELAYS, session=str(tail.seq))
+    reconciler = Reconciler(fleet, source="trace-fleet")
+    reconciler.learn(tail.before())
+    fleet.adopt(reconciler.given())
 
-    def hardware(facts: Sequence[Recorded], now: Instant) -> list[Submission]:
+    def hardware(facts: Iterable[Recorded], now: Instant) -> list[Submission]:
         return submissions_of(reconciler.step(facts, now), registry(), now)
 
-    return TraceDriver(registry(), epoch, gateway.submit, JournalTail(service.dsn), hardware)  # type: ignore[arg-type]
+    return TraceDriver(registry(), epoch, gateway.submit, tail, hardware)
 
 
 def _caught_up(dsn: str, parts: Parts) -> None:

@@ -23,15 +23,20 @@ RETURNING epoch
 UPDATE writer_lease SET expires_at = now() WHERE shard = %(shard)s AND epoch = %(epoch)s
 
 -- name: raise_epoch
--- Fence every former writer: the head bears the new epoch.
+-- Fence every former writer: the head bears the new epoch, and no lower one ever again.
 INSERT INTO log_head (shard, seq, epoch, recorded_at, tree)
 VALUES (%(shard)s, 0, %(epoch)s, 0, ''::bytea)
-ON CONFLICT (shard) DO UPDATE SET epoch = excluded.epoch
+ON CONFLICT (shard) DO UPDATE SET epoch = excluded.epoch WHERE log_head.epoch < excluded.epoch
 RETURNING shard, seq, epoch, recorded_at, tree
 
 -- name: head
 -- Where the log ends.
 SELECT shard, seq, epoch, recorded_at, tree FROM log_head WHERE shard = %(shard)s
+
+-- name: end_session
+-- End a session of this writer that lost its wire, whatever it was about to do.
+SELECT pg_terminate_backend(pid, 5000) AS ended FROM pg_stat_activity
+WHERE application_name = %(name)s AND pid <> pg_backend_pid()
 
 -- name: move_head
 -- Go on from exactly the head that the writer knows, or not at all.
@@ -40,9 +45,12 @@ WHERE shard = %(shard)s AND epoch = %(epoch)s AND seq = %(previous_seq)s
 
 -- name: claims
 -- Those of the keys that were used before.
+-- LIMIT keeps the planner from a join over the whole table before it has statistics of it.
 SELECT c.scope, c.key, c.command_id, c.fingerprint, c.seq_from, c.seq_to
 FROM unnest(%(scopes)s::text[], %(keys)s::text[]) AS k (scope, key)
-JOIN claim c ON c.shard = %(shard)s AND c.scope = k.scope AND c.key = k.key
+CROSS JOIN LATERAL (
+    SELECT * FROM claim WHERE shard = %(shard)s AND scope = k.scope AND key = k.key LIMIT 1
+) AS c
 
 -- name: remove_cells
 -- Give up entitlements; each box is there exactly once.

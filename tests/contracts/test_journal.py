@@ -261,3 +261,39 @@ def test_older_snapshots_are_forgotten(new_writer: NewWriter) -> None:
         journal.save_snapshot(Snapshot(seq, b"state", b"hash"), b"v2")
     assert journal.newest_snapshot(b"v1") is None
     assert journal.newest_snapshot(b"v2") is not None
+
+
+def test_after_a_broken_invariant_the_journal_is_as_it_was(new_writer: NewWriter) -> None:
+    journal = new_writer()
+    first = b.batch(journal.take_lease("writer"), 1)
+    journal.append(first)
+    broken = b.batch(first.head, 1, keys=["broken"], removed=[b.cell(0)])
+    with pytest.raises(AssertionError):
+        journal.append(broken)
+    assert not journal.claims([("tenant-a", "broken")])
+    assert not journal.resolve(broken)
+    second = b.batch(first.head, 1)
+    journal.append(second)
+    assert list(journal.read_all(0)) == [*first.events, *second.events]
+
+
+@pytest.mark.parametrize("size", [1, 20])
+def test_a_key_that_is_claimed_twice_is_a_broken_invariant(
+    new_writer: NewWriter, size: int
+) -> None:
+    journal = new_writer()
+    first = b.batch(journal.take_lease("writer"), 1, keys=["once"])
+    journal.append(first)
+    with pytest.raises(AssertionError):
+        journal.append(b.batch(first.head, size, keys=["once"]))
+    assert len(list(journal.read_all(0))) == 1
+
+
+def test_a_snapshot_kept_late_is_not_the_newest(new_writer: NewWriter) -> None:
+    journal = new_writer()
+    journal.append(b.batch(journal.take_lease("writer"), 9))
+    for seq in (7, 3):
+        journal.save_snapshot(Snapshot(seq, b"state %d" % seq, b"hash"), b"v1")
+    newest = journal.newest_snapshot(b"v1")
+    assert newest is not None
+    assert newest.seq == 7

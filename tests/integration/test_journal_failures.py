@@ -1,6 +1,7 @@
 """What the journal says when PostgreSQL, or the wire to it, fails: the truth, each time."""
 
 import secrets
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from connectors.embedded.server import EmbeddedPostgres, PostgresRefused
 from connectors.postgres.journal import PostgresJournal
 from connectors.postgres.migrate import migrate
 from domain.journal import Batch, CommitUnknown, Fenced, Head, JournalUnavailable
+from domain.record import IngressPlace
 from tests import journal_batches as b
-from tests.cutting_proxy import Cut, CuttingProxy
+from tests.cutting_proxy import LATE_SECONDS, Cut, CuttingProxy
 
 LARGE = 40
 COMMIT = b"COMMIT\0"
@@ -70,6 +72,46 @@ def test_a_commit_that_never_arrived_is_known_not_to_be_there(
     assert not journal.resolve(written)
     assert not journal.claims([("tenant-a", "key")])
     grown(journal, head)
+
+
+@pytest.mark.parametrize(("size", "statement"), PATHS)
+def test_a_commit_that_is_late_does_not_arrive_after_it_was_said_to_be_missing(
+    journal: PostgresJournal, proxy: CuttingProxy, size: int, statement: bytes
+) -> None:
+    head = journal.take_lease("writer")
+    written = b.batch(head, size, keys=["key"])
+    proxy.arm(statement, Cut.LATE)
+    with pytest.raises(CommitUnknown):
+        journal.append(written)
+    is_there = journal.resolve(written)
+    time.sleep(2 * LATE_SECONDS)
+    assert len(list(journal.read_all(0))) == (size if is_there else 0)
+
+
+def test_a_session_that_lost_its_wire_does_not_keep_the_head(
+    journal: PostgresJournal, postgres_dsn: str
+) -> None:
+    """As when the network is gone without a word: the server still believes in the session."""
+    head = journal.take_lease("writer")
+    lost = journal._open()
+    lost.execute(b"BEGIN")
+    lost.execute(b"UPDATE log_head SET seq = seq")
+    journal._connection = None
+    grown(journal, head)
+    lost.close()
+
+
+def test_offsets_alone_are_written_again_when_nobody_knows(
+    journal: PostgresJournal, proxy: CuttingProxy
+) -> None:
+    written = grown(journal, journal.take_lease("writer"))
+    offsets = b.batch_of(written.head, [], ingress=[IngressPlace("commands", 0, 7)])
+    proxy.arm(COMMIT, Cut.ANSWER_LOST)
+    with pytest.raises(CommitUnknown):
+        journal.append(offsets)
+    assert not journal.resolve(offsets)
+    journal.append(offsets)
+    grown(journal, written.head)
 
 
 def test_a_connection_that_breaks_before_commit_wrote_nothing(

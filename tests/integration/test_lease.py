@@ -1,5 +1,7 @@
 """The writer's lease in PostgreSQL: its terms end by the database's clock."""
 
+from typing import Any
+
 import psycopg
 import pytest
 
@@ -104,3 +106,26 @@ def test_a_reader_needs_no_lease(postgres_dsn: str) -> None:
     assert reader.read_stream("node-7", 10) == [written.events[6]]
     reader.close()
     journal.close()
+
+
+def test_an_epoch_never_goes_back(postgres_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer that slept between taking the lease and raising the epoch has lost it again."""
+    slow, quick = PostgresJournal(postgres_dsn), PostgresJournal(postgres_dsn)
+    rows_of = slow._rows
+    epochs: list[int] = []
+
+    def rows(name: str, **values: Any) -> list[dict[str, Any]]:
+        if name == "raise_epoch":
+            expire(postgres_dsn)
+            epochs.append(quick.take_lease("quick").epoch)
+        return rows_of(name, **values)
+
+    monkeypatch.setattr(slow, "_rows", rows)
+    with pytest.raises(JournalUnavailable, match="lost again"):
+        slow.take_lease("slow")
+    head = quick.head()
+    assert head is not None
+    assert head.epoch == epochs[0]
+    quick.append(b.batch(head))
+    slow.close()
+    quick.close()
