@@ -122,6 +122,34 @@ def test_a_killed_dev_takes_its_roles_along_and_the_next_one_has_its_port(tmp_pa
     os.kill(database, signal.SIGINT)
 
 
+def test_a_restart_forgets_no_key_and_grants_nothing_twice(tmp_path: Path) -> None:
+    outcomes, heads = [], []
+    for _ in range(2):
+        dev = subprocess.Popen(
+            gpuledger(tmp_path, "dev", "--port", PORT), stdout=subprocess.PIPE, text=True
+        )
+        assert dev.stdout is not None
+        assert dev.stdout.readline() == f"http://127.0.0.1:{PORT}\n"
+        service = read_service(tmp_path)
+        assert service is not None
+        with httpx.Client(base_url=service.url) as client:
+            headers = {"Authorization": f"Bearer {service.tokens['operator']}"}
+            answer = client.post(
+                "/v1/tenants",
+                json={"tenant_id": "another"},
+                headers=headers | {"Idempotency-Key": "the same"},
+            )
+            outcomes.append(answer.json())
+            heads.append(client.get("/v1/health").json()["head"])
+        dev.send_signal(signal.SIGINT)
+        assert dev.wait(60) == 0
+        dev.stdout.close()
+    assert outcomes[1] == outcomes[0] | {"repeat": True}
+    assert heads[1] == heads[0], (
+        "nothing new happened: no fleet joined twice, no quota granted twice"
+    )
+
+
 def _children(pid: int) -> list[int]:
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
