@@ -1,16 +1,19 @@
 """Writing contracts: `python -m schemas.author` makes the .avsc of each new fact and command.
 
-An existing version is never altered; `--young` rewrites version 1 while nobody has data yet.
+A class that has changed gets a next version; an existing version is never altered. `--young`
+rewrites version 1 instead, while nobody has data yet.
 """
 
 import argparse
 import json
 from pathlib import Path
 
+from fastavro.schema import to_parsing_canonical_form
+
 from domain.commands import COMMANDS
 from domain.facts import FACTS
 from schemas.registry import AVRO, IDS
-from schemas.shapes import field_names, schema_of
+from schemas.shapes import Schema, field_names, schema_of
 
 GLOSSARY = Path(__file__).parent / "glossary.json"
 
@@ -30,15 +33,34 @@ def author(*, young: bool = False) -> list[Path]:
     for kind, records in (("events", FACTS), ("commands", COMMANDS)):
         (AVRO / kind).mkdir(parents=True, exist_ok=True)
         for name, record in records.items():
-            path = AVRO / kind / f"{name}.v1.avsc"
-            text = json.dumps(schema_of(record, glossary), indent=2) + "\n"
-            stale = young and path.exists() and path.read_text() != text
-            if not any((AVRO / kind).glob(f"{name}.v*.avsc")) or stale:
-                path.write_text(text)
+            schema = schema_of(record, glossary)
+            path = _path_to_write(AVRO / kind, name, schema, young=young)
+            if path is not None:
+                path.write_text(_text(schema))
+                ids.setdefault(path.stem, max(ids.values(), default=0) + 1)
                 written.append(path)
-            ids.setdefault(path.stem, len(ids) + 1)
     IDS.write_text(json.dumps(ids, indent=2) + "\n")
     return written
+
+
+def _text(schema: Schema) -> str:
+    return json.dumps(schema, indent=2) + "\n"
+
+
+def _path_to_write(folder: Path, name: str, schema: Schema, *, young: bool) -> Path | None:
+    """The version that a class's contract must be written as; None when it stands."""
+    newest = len(list(folder.glob(f"{name}.v*.avsc")))
+    path = folder / f"{name}.v{newest}.avsc"
+    if newest == 1 and young:
+        return None if path.read_text() == _text(schema) else path
+    if newest and _shape(json.loads(path.read_text())) == _shape(schema):
+        return None
+    return folder / f"{name}.v{newest + 1}.avsc"
+
+
+def _shape(schema: Schema) -> str:
+    """What readers and writers must agree on: everything but the words."""
+    return str(to_parsing_canonical_form(schema))
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ values that fastavro takes, one back. fastavro checks every value against the sc
 
 import dataclasses
 import io
+import operator
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 from fastavro import schemaless_reader, schemaless_writer
 
 from schemas.shapes import element, hints_of, is_map, optional
+from schemas.writing import writer_of
 
 T = TypeVar("T")
 Plain = Callable[[Any], Any]
@@ -26,13 +28,27 @@ class Malformed(ValueError):
 
 
 def encode(schema: Any, thing: Any) -> bytes:  # noqa: ANN401 - a parsed schema, any dataclass
-    """The Avro body of a dataclass under its parsed schema. Raises `Malformed`."""
+    """The Avro body of a dataclass under its parsed schema. Raises `Malformed`.
+
+    Equal things have equal bytes: maps are written in the order of their keys.
+    """
     buffer = io.BytesIO()
     try:
         schemaless_writer(buffer, schema, to_plain(type(thing))(thing), strict=True)
     except (TypeError, ValueError, OverflowError, KeyError, AttributeError) as error:
         raise Malformed(f"{type(thing).__name__}: {error}") from error
     return buffer.getvalue()
+
+
+def encode_newest(thing: Any) -> bytes:  # noqa: ANN401 - any dataclass
+    """The Avro body of a dataclass under the schema of its class. Raises `Malformed`.
+
+    The same bytes as `encode` gives, sooner. Equal things have equal bytes.
+    """
+    try:
+        return writer_of(type(thing))(thing)
+    except (TypeError, ValueError, KeyError, OverflowError, AttributeError) as error:
+        raise Malformed(f"{type(thing).__name__}: {error}") from error
 
 
 def decode(written: Any, record: type[T], body: bytes, read: Any = None) -> T:  # noqa: ANN401
@@ -99,12 +115,15 @@ def _outward(annotation: Any, value: str, scope: dict[str, Any]) -> str:  # noqa
         each = _outward(item, "i", scope)
         return f"list({value})" if each == "i" else f"[{each} for i in {value}]"
     if is_map(annotation):
-        return f"dict({value})"
+        return f"dict(sorted({value}.items()))"
     if dataclasses.is_dataclass(annotation) and isinstance(annotation, type):
         scope[f"to_{annotation.__name__}"] = to_plain(annotation)
         return f"to_{annotation.__name__}({value})"
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return f"{value}.value"
+    if annotation is int:
+        scope["whole"] = operator.index
+        return f"whole({value})"
     return value
 
 

@@ -14,9 +14,16 @@ from typing import Any
 from fastavro import schemaless_reader, schemaless_writer
 from fastavro.schema import parse_schema
 
+from schemas.codec import Malformed
+from schemas.writing import long, octets, text
+
 ENVELOPE_SCHEMA = parse_schema(
     json.loads((Path(__file__).parent / "avro" / "Envelope.avsc").read_text())
 )
+
+
+ID_BYTES = 16
+FINGERPRINT_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,50 +50,30 @@ class Envelope:
     offset: int
 
 
-def _varint(number: int) -> bytes:
-    """A long as Avro writes it: zigzag, seven bits a byte, lowest first."""
-    number = number << 1 ^ number >> 63
-    if number < 128:
-        return _SMALL[number]
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-_SMALL = [bytes((number,)) for number in range(128)]
-
-
-def _text(text: str) -> bytes:
-    raw = text.encode()
-    return _varint(len(raw)) + raw
-
-
 def encode_envelope(e: Envelope) -> bytes:
     """The envelope's Avro body; a test proves it byte-equal to fastavro's."""
+    assert len(e.event_id) == len(e.command_id) == ID_BYTES, "ids are fixed"
+    assert len(e.schema_fingerprint) == FINGERPRINT_BYTES, "fingerprints are fixed"
     return b"".join(
         (
-            _varint(e.shard),
-            _varint(e.seq),
+            long(e.shard),
+            long(e.seq),
             e.event_id,
-            _text(e.type),
+            text(e.type),
             e.schema_fingerprint,
-            _text(e.stream),
-            _varint(e.stream_version),
-            _varint(e.recorded_at),
-            _varint(e.occurred_at),
-            _text(e.principal),
-            _text(e.on_behalf_of),
-            _text(e.cause),
+            text(e.stream),
+            long(e.stream_version),
+            long(e.recorded_at),
+            long(e.occurred_at),
+            text(e.principal),
+            text(e.on_behalf_of),
+            text(e.cause),
             e.command_id,
-            _text(e.key),
-            _varint(len(e.fingerprint)),
-            e.fingerprint,
-            _text(e.topic),
-            _varint(e.partition),
-            _varint(e.offset),
+            text(e.key),
+            octets(e.fingerprint),
+            text(e.topic),
+            long(e.partition),
+            long(e.offset),
         )
     )
 
@@ -100,8 +87,17 @@ def reference_encode(e: Envelope) -> bytes:
 
 
 def decode_envelope(data: bytes) -> Envelope:
-    """The envelope that bytes hold."""
-    values: Any = schemaless_reader(io.BytesIO(data), ENVELOPE_SCHEMA, None)
+    """The envelope that bytes hold, all of them. Raises `Malformed`.
+
+    Bytes behind it would let the border to the body be moved under the same leaf.
+    """
+    buffer = io.BytesIO(data)
+    try:
+        values: Any = schemaless_reader(buffer, ENVELOPE_SCHEMA, None)
+    except (EOFError, ValueError, IndexError, TypeError) as error:
+        raise Malformed(f"envelope: {error or type(error).__name__}") from error
+    if buffer.tell() != len(data):
+        raise Malformed(f"envelope: {len(data) - buffer.tell()} bytes too many")
     return Envelope(**values)
 
 

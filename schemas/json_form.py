@@ -130,6 +130,8 @@ def _scalar(annotation: Any, value: Any, pointer: str) -> Any:  # noqa: ANN401 -
         raise BadField(pointer, "must be text")
     if len(value) > TEXT_CHARACTERS_MAX:
         raise BadField(pointer, f"must be at most {TEXT_CHARACTERS_MAX} characters")
+    if not value.isprintable():
+        raise BadField(pointer, "must be of printable characters")
     return value
 
 
@@ -153,9 +155,11 @@ def _items(item: Any, value: Any, pointer: str) -> tuple[Any, ...]:  # noqa: ANN
 def _texts(value: Any, pointer: str) -> Mapping[str, str]:  # noqa: ANN401 - any JSON
     if not isinstance(value, dict):
         raise BadField(pointer, "must be an object of texts")
+    if len(value) > ITEMS_MAX:
+        raise BadField(pointer, f"must have at most {ITEMS_MAX} entries")
     for key, text in value.items():
-        if not isinstance(text, str):
-            raise BadField(f"{pointer}/{key}", "must be text")
+        _scalar(str, key, pointer)
+        _scalar(str, text, f"{pointer}/{key}")
     return value
 
 

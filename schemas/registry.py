@@ -56,9 +56,11 @@ class Registry:
             self.newest[contract.name] = contract
 
     def encode(self, thing: Any) -> tuple[Contract, bytes]:  # noqa: ANN401 - any fact or command
-        """The newest contract of a fact or command, and its body under it."""
-        contract = self.newest[type(thing).__name__]
-        return contract, codec.encode(contract.parsed, thing)
+        """The newest contract of a fact or command, and its body under it. Raises `Malformed`.
+
+        The newest contract is the shape of the class: a contract test holds them together.
+        """
+        return self.newest[type(thing).__name__], codec.encode_newest(thing)
 
     def decode(self, type_name: str, body: bytes) -> Any:  # noqa: ANN401 - any fact or command
         """The fact or command that a body of a stored type holds.

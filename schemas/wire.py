@@ -3,8 +3,10 @@
 import io
 import json
 import struct
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fastavro import schemaless_reader, schemaless_writer
 from fastavro.schema import parse_schema
@@ -25,6 +27,8 @@ from schemas.codec import Malformed
 
 FRAME_BYTES_MAX = 4 << 20
 """The largest frame: a plan or a long outcome. Longer ones end the connection."""
+
+T = TypeVar("T")
 
 HEADER = struct.Struct(">IQ")
 
@@ -62,11 +66,22 @@ def _write(schema: Any, values: dict[str, Any]) -> bytes:  # noqa: ANN401 - a pa
 
 
 def _read(schema: Any, payload: bytes) -> dict[str, Any]:  # noqa: ANN401 - a parsed schema
+    buffer = io.BytesIO(payload)
     try:
-        values: dict[str, Any] = schemaless_reader(io.BytesIO(payload), schema, None)
+        values: dict[str, Any] = schemaless_reader(buffer, schema, None)
     except (EOFError, ValueError, IndexError, TypeError) as error:
-        raise Malformed(f"not a frame: {error}") from error
+        raise Malformed(f"not a frame: {error or type(error).__name__}") from error
+    if buffer.tell() != len(payload):
+        raise Malformed(f"not a frame: {len(payload) - buffer.tell()} bytes too many")
     return values
+
+
+def _word(kind: Callable[[Any], T], word: object) -> T:
+    """A member of an enumeration. Raises `Malformed`: the peer is of another release."""
+    try:
+        return kind(word)
+    except ValueError as error:
+        raise Malformed(f"not a frame: {error}") from error
 
 
 def encode_submission(s: Submission) -> bytes:
@@ -96,7 +111,7 @@ def decode_submission(payload: bytes) -> Submission:
     v = _read(_SUBMISSION, payload)
     principal = Principal(
         PrincipalId(v["principal"]),
-        Role(v["role"]),
+        _word(Role, v["role"]),
         TenantId(v["tenant"]) if v["tenant"] else None,
         PrincipalId(v["on_behalf_of"]) if v["on_behalf_of"] else None,
     )
@@ -106,7 +121,12 @@ def decode_submission(payload: bytes) -> Submission:
 
 
 def encode_outcome(o: Outcome) -> bytes:
-    """An outcome's payload."""
+    """An outcome's payload; facts that make it longer than a frame are left in the journal."""
+    payload = _outcome(o)
+    return payload if len(payload) <= FRAME_BYTES_MAX else _outcome(replace(o, facts=()))
+
+
+def _outcome(o: Outcome) -> bytes:
     refusal = o.refusal
     return _write(
         _OUTCOME,
@@ -144,9 +164,9 @@ def decode_outcome(payload: bytes) -> Outcome:
     refusal = None
     if v["reason"]:
         offers = tuple(Offer(Instant(o["start"]), Instant(o["end"])) for o in v["offers"])
-        refusal = RefusalTold(Reason(v["reason"]), v["evidence"], offers)
+        refusal = RefusalTold(_word(Reason, v["reason"]), v["evidence"], offers)
     return Outcome(
-        OutcomeKind(v["kind"]),
+        _word(OutcomeKind, v["kind"]),
         v["command_id"],
         v["seq_from"],
         v["seq_to"],

@@ -111,18 +111,25 @@ class Follower:
                 projection.apply(entry)
             projection.settle()
         except Exception as error:  # noqa: BLE001 - poison stops this projection, loudly
-            _log.exception("projection_poisoned", projection=projection.name)
-            following.poison = f"{type(error).__name__}: {error}"
-            self._connection.execute(
-                "UPDATE projection SET poison = %s WHERE name = %s",
-                (following.poison, projection.name),
-            )
+            self._poison(following, error)
             return
         changes = {table.name: table.drain() for table in projection.tables}
-        with self._connection.transaction():
-            following.store.write(self._connection, changes)
-            following.store.checkpoint(self._connection, following.seq, fresh[-1].seq)
+        try:
+            with self._connection.transaction():
+                following.store.write(self._connection, changes)
+                following.store.checkpoint(self._connection, following.seq, fresh[-1].seq)
+        except (psycopg.DataError, UnicodeError) as error:
+            self._poison(following, error)
+            return
         following.seq = fresh[-1].seq
+
+    def _poison(self, following: Following, error: Exception) -> None:
+        name = following.store.projection.name
+        _log.exception("projection_poisoned", projection=name)
+        following.poison = f"{type(error).__name__}: {error}"
+        self._connection.execute(
+            "UPDATE projection SET poison = %s WHERE name = %s", (following.poison, name)
+        )
 
     def run(self, stopped: Callable[[], bool]) -> None:
         """Follow the log until told to stop; a wake-up call or a second's patience between."""

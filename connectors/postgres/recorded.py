@@ -24,5 +24,5 @@ def recorded(event: StoredEvent, registry: Registry) -> Recorded:
         PrincipalId(e.principal),
         e.cause,
         command,
-        registry.decode(event.type, event.body),
+        registry.decode(e.type, event.body),
     )

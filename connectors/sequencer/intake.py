@@ -9,6 +9,7 @@ from domain.ids import command_id
 from domain.refusals import Reason, Refusal, refuse
 from domain.submission import TICK, Outcome, OutcomeKind, RefusalTold, Submission
 from schemas.codec import Malformed
+from schemas.legible import is_legible
 from schemas.registry import Registry, UnknownSchema
 
 KEY_CHARACTERS_MAX = 255
@@ -58,6 +59,9 @@ class Intake:
             return rejected(refuse(Reason.MALFORMED, field="type", problem=problem))
         except Malformed as error:
             return rejected(refuse(Reason.MALFORMED, field="body", problem=error))
+        if not is_legible(command):
+            problem = "texts are made of printable characters"
+            return rejected(refuse(Reason.MALFORMED, field="body", problem=problem))
         identity = command_id(submission.principal.scope, submission.key)
         fingerprint = fingerprint_of(self._secret, submission)
         claims = not isinstance(command, REPORTS) and not submission.dry_run

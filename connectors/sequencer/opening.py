@@ -56,8 +56,9 @@ def replay(events: Iterable[StoredEvent], registry: Registry, ledger: Ledger, af
     seq = after
     for event in events:
         assert event.seq == seq + 1, "the log has no gap"
-        occurred_at = Instant(decode_envelope(event.envelope).occurred_at)
-        version = evolve(ledger, registry.decode(event.type, event.body), occurred_at)
+        envelope = decode_envelope(event.envelope)
+        fact = registry.decode(envelope.type, event.body)
+        version = evolve(ledger, fact, Instant(envelope.occurred_at))
         assert version == event.stream_version, "streams grow as they were recorded"
         ledger.undo.forget()
         ledger.changes.clear()

@@ -48,6 +48,7 @@ def test_the_last_numbers_of_64_bits_are_held(milli: int) -> None:
     [
         {"milli": None},
         {"milli": "8000"},
+        {"milli": 1.5},
         {"pool_id": 7},
         {"pool_id": b"pool"},
         {"pool_id": None},
@@ -124,3 +125,10 @@ def test_a_field_that_the_contract_lacks_is_not_dropped_in_silence() -> None:
     old = parse_schema({"type": "record", "name": "T", "fields": fields}, named_schemas={})
     with pytest.raises(Malformed, match="why"):
         codec.encode(old, New("a", "b"))
+
+
+def test_equal_things_have_equal_bytes_however_their_maps_were_made() -> None:
+    turned = replace(HELD, tags=dict(reversed(list(HELD.tags.items()))))
+    assert turned == HELD
+    assert list(turned.tags) != list(HELD.tags)
+    assert registry().encode(turned)[1] == BODY

@@ -1,6 +1,7 @@
 """The envelope and the leaf: frozen bytes that a stranger can make again."""
 
 import json
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from fastavro.schema import to_parsing_canonical_form
 
 from domain.merkle import root_of
+from schemas.codec import Malformed
 from schemas.envelope import (
     Envelope,
     decode_envelope,
@@ -68,3 +70,36 @@ def test_the_code_on_the_page_makes_the_leaf_and_the_root() -> None:
     assert [leaf.hex() for leaf in leaves] == [vector["leaf"] for vector in VECTORS]
     for size in range(len(leaves) + 1):
         assert page["root"](leaves[:size]) == root_of(leaves[:size])
+
+
+ENVELOPE = _envelope(VECTORS[0]["fields"])
+
+
+def test_the_border_between_envelope_and_body_cannot_be_moved() -> None:
+    encoded, body = bytes.fromhex(VECTORS[0]["envelope"]), bytes.fromhex(VECTORS[0]["body"])
+    for moved in range(1, len(body) + 1):
+        assert leaf_of(encoded + body[:moved], body[moved:]).hex() == VECTORS[0]["leaf"]
+        with pytest.raises(Malformed, match=f"{moved} bytes too many"):
+            decode_envelope(encoded + body[:moved])
+
+
+def test_an_envelope_that_is_cut_is_refused() -> None:
+    encoded = encode_envelope(ENVELOPE)
+    for length in range(len(encoded)):
+        with pytest.raises(Malformed):
+            decode_envelope(encoded[:length])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"event_id": b"short"},
+        {"command_id": bytes(17)},
+        {"schema_fingerprint": b""},
+        {"seq": 1 << 63},
+        {"recorded_at": -(1 << 63) - 1},
+    ],
+)
+def test_an_envelope_that_could_not_be_read_is_not_written(wrong: dict[str, Any]) -> None:
+    with pytest.raises((AssertionError, OverflowError)):
+        encode_envelope(replace(ENVELOPE, **wrong))

@@ -103,3 +103,30 @@ def test_a_payload_that_is_cut_is_refused() -> None:
     for length in range(len(outcome)):
         with pytest.raises(Malformed):
             decode_outcome(outcome[:length])
+
+
+@pytest.mark.parametrize("known", ["tenant", "operator"])
+def test_a_role_of_another_release_is_nonsense_and_no_crash(known: str) -> None:
+    submission = replace(BARE, principal=replace(BARE.principal, role=Role(known)))
+    payload = encode_submission(submission).replace(known.encode(), b"x" * len(known))
+    with pytest.raises(Malformed, match="is not a valid Role"):
+        decode_submission(payload)
+
+
+def test_a_kind_of_another_release_is_nonsense_and_no_crash() -> None:
+    payload = encode_outcome(ACCEPTED).replace(b"accepted", b"xccepted")
+    with pytest.raises(Malformed, match="is not a valid OutcomeKind"):
+        decode_outcome(payload)
+
+
+def test_bytes_behind_a_payload_are_refused() -> None:
+    with pytest.raises(Malformed, match="1 bytes too many"):
+        decode_submission(encode_submission(SUBMISSION) + b"\0")
+    with pytest.raises(Malformed, match="1 bytes too many"):
+        decode_outcome(encode_outcome(REFUSED) + b"\0")
+
+
+def test_an_outcome_of_very_many_facts_still_fits_into_a_frame() -> None:
+    facts = tuple(replace(FACT, seq=seq, body=bytes(60 << 10)) for seq in range(1, 101))
+    told = Outcome(OutcomeKind.ACCEPTED, "0" * 32, 1, 100, facts)
+    assert decode_outcome(encode_outcome(told)) == replace(told, facts=())
