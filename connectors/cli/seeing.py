@@ -144,7 +144,7 @@ def availability(
 
 def freeze(
     acts: Annotated[list[str], typer.Argument(help="apply, preempt, repair, plan, bookings")],
-    reason: Annotated[str, typer.Option(help="why; it is recorded")],
+    reason: Annotated[str, typer.Option(help="why, as a short code; it is recorded")],
     pool: Annotated[str, typer.Option(help="one pool; all when not given")] = "",
 ) -> None:
     """Pull the brake on some kinds of act."""
@@ -153,7 +153,7 @@ def freeze(
 
 def thaw(
     acts: Annotated[list[str], typer.Argument(help="apply, preempt, repair, plan, bookings")],
-    reason: Annotated[str, typer.Option(help="why; it is recorded")],
+    reason: Annotated[str, typer.Option(help="why, as a short code; it is recorded")],
     pool: Annotated[str, typer.Option(help="one pool; all when not given")] = "",
 ) -> None:
     """Let go of the brake."""

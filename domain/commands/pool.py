@@ -37,7 +37,6 @@ class Freeze:
     acts: tuple[str, ...]
     reason: str
     pool_id: PoolId | None = None
-    note: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,6 @@ class Thaw:
     acts: tuple[str, ...]
     reason: str
     pool_id: PoolId | None = None
-    note: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,11 @@ def name(field: str, text: str) -> Refusal | None:
     return refuse(Reason.MALFORMED, field=field, problem=problem)
 
 
+def code(field: str, text: str) -> Refusal | None:
+    """A reason is a short code or nothing: free text would be personal data in the clear."""
+    return name(field, text) if text else None
+
+
 def text_map(field: str, texts: Mapping[str, str]) -> Refusal | None:
     """Tags and labels must be few and short."""
     if len(texts) > TAGS_MAX:

@@ -115,7 +115,7 @@ def report_acceptance(t: Transcript, command: ReportAcceptance) -> Refusal | Non
 
 def cordon_node(t: Transcript, command: CordonNode) -> Refusal | None:
     """No new holder; those that it has stay."""
-    refusal = checks.known_node(t.ledger, command.node_id)
+    refusal = checks.known_node(t.ledger, command.node_id) or checks.code("reason", command.reason)
     if refusal:
         return refusal
     node = t.ledger.nodes[command.node_id]
@@ -147,7 +147,7 @@ def uncordon_node(t: Transcript, command: UncordonNode) -> Refusal | None:
 
 def drain_node(t: Transcript, command: DrainNode) -> Refusal | None:
     """A node empties: what has not started moves, what runs may end."""
-    refusal = checks.known_node(t.ledger, command.node_id)
+    refusal = checks.known_node(t.ledger, command.node_id) or checks.code("reason", command.reason)
     if refusal:
         return refusal
     node = t.ledger.nodes[command.node_id]

@@ -65,7 +65,7 @@ def freeze(t: Transcript, command: Freeze) -> Refusal | None:
     for pool_id in pools:
         acts = tuple(sorted(set(command.acts) - t.ledger.pools[pool_id].frozen))
         if acts:
-            t.write(PoolFrozen(pool_id, acts, command.reason, command.note))
+            t.write(PoolFrozen(pool_id, acts, command.reason, None))
     return None
 
 
@@ -77,7 +77,7 @@ def thaw(t: Transcript, command: Thaw) -> Refusal | None:
     for pool_id in pools:
         acts = tuple(sorted(set(command.acts) & t.ledger.pools[pool_id].frozen))
         if acts:
-            t.write(PoolThawed(pool_id, acts, command.reason, command.note))
+            t.write(PoolThawed(pool_id, acts, command.reason, None))
     return None
 
 
@@ -90,8 +90,9 @@ def _braked(t: Transcript, command: Freeze | Thaw) -> Refusal | tuple[PoolId, ..
             return refuse(Reason.MALFORMED, field="acts", problem=problem)
     if not command.acts:
         return refuse(Reason.MALFORMED, field="acts", problem="name at least one kind of act")
-    if not command.reason:
-        return refuse(Reason.MALFORMED, field="reason", problem="a brake needs a reason")
+    refusal = checks.name("reason", command.reason)
+    if refusal:
+        return refusal
     if command.pool_id is None:
         return tuple(t.ledger.pools)
     return checks.known_pool(t.ledger, command.pool_id) or (command.pool_id,)

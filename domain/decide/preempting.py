@@ -45,8 +45,10 @@ def make_way(
 
 def preempt(t: Transcript, command: Preempt) -> Refusal | None:
     """An operator's order that some reservations give way, together."""
-    refusal = checks.known_pool(t.ledger, command.pool_id) or checks.not_frozen(
-        t.ledger, command.pool_id, Act.PREEMPT
+    refusal = (
+        checks.name("reason", command.reason)
+        or checks.known_pool(t.ledger, command.pool_id)
+        or checks.not_frozen(t.ledger, command.pool_id, Act.PREEMPT)
     )
     if refusal:
         return refusal
