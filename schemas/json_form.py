@@ -32,6 +32,27 @@ class BadField(ValueError):
         self.problem = problem
 
 
+def pointer_to(pointer: str, name: str) -> str:
+    """A pointer to a member, escaped as RFC 6901 says."""
+    return f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
+
+
+def text_of(value: Any, pointer: str) -> str:  # noqa: ANN401 - any JSON
+    """Text that every store can keep: no NUL, no half of a surrogate pair. Raises `BadField`."""
+    if not isinstance(value, str):
+        raise BadField(pointer, "must be text")
+    if len(value) > TEXT_CHARACTERS_MAX:
+        raise BadField(pointer, f"must be at most {TEXT_CHARACTERS_MAX} characters")
+    if "\0" in value or not (value.isascii() or _is_whole(value)):
+        raise BadField(pointer, "must have no NUL and no lone surrogate")
+    return value
+
+
+def _is_whole(text: str) -> bool:
+    """Whether every character of a text can be encoded."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 def instant_of(text: str) -> Instant:
     """An instant from RFC 3339 text. Raises ValueError when it has no offset."""
     moment = datetime.fromisoformat(text)
@@ -73,7 +94,7 @@ def parse(record: type[T], values: Any, pointer: str = "") -> T:  # noqa: ANN401
     for name in values:
         if name not in fields:
             known = ", ".join(sorted(fields))
-            raise BadField(f"{pointer}/{name}", f"no such field; there are {known}")
+            raise BadField(pointer_to(pointer, name), f"no such field; there are {known}")
     given: dict[str, Any] = {}
     for name, (annotation, needed) in fields.items():
         if name in values:
@@ -126,13 +147,7 @@ def _scalar(annotation: Any, value: Any, pointer: str) -> Any:  # noqa: ANN401 -
         return value
     if annotation is bytes:
         return _bytes(value, pointer)
-    if not isinstance(value, str):
-        raise BadField(pointer, "must be text")
-    if len(value) > TEXT_CHARACTERS_MAX:
-        raise BadField(pointer, f"must be at most {TEXT_CHARACTERS_MAX} characters")
-    if not value.isprintable():
-        raise BadField(pointer, "must be of printable characters")
-    return value
+    return text_of(value, pointer)
 
 
 def _instant(value: Any, pointer: str) -> Instant:  # noqa: ANN401 - any JSON
@@ -156,10 +171,11 @@ def _texts(value: Any, pointer: str) -> Mapping[str, str]:  # noqa: ANN401 - any
     if not isinstance(value, dict):
         raise BadField(pointer, "must be an object of texts")
     if len(value) > ITEMS_MAX:
-        raise BadField(pointer, f"must have at most {ITEMS_MAX} entries")
+        raise BadField(pointer, f"must have at most {ITEMS_MAX} members")
     for key, text in value.items():
-        _scalar(str, key, pointer)
-        _scalar(str, text, f"{pointer}/{key}")
+        place = pointer_to(pointer, key)
+        text_of(key, place)
+        text_of(text, place)
     return value
 
 
