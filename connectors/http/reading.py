@@ -47,8 +47,8 @@ class ReadModels:
         rows = await self.rows("SELECT seq FROM projection WHERE name = %(name)s", name=projection)
         return int(rows[0]["seq"]) if rows else 0
 
-    async def status(self) -> Rows:
-        """Pools with what is held of them at this moment."""
+    async def status(self, reader: Principal) -> Rows:
+        """Pools with what is held of them at this moment, as far as the reader may see it."""
         return await self.rows(
             'SELECT p.*, coalesce(sum(c.width_milli) FILTER (WHERE c.start <= t.now AND t.now < c."end"'
             " AND c.state IN ('active', 'degraded', 'leaving')), 0)::bigint AS held_milli,"
@@ -56,7 +56,9 @@ class ReadModels:
             " AS running"
             " FROM pool p CROSS JOIN (SELECT (extract(epoch FROM now()) * 1e6)::bigint AS now) t"
             ' LEFT JOIN calendar c ON c.pool_id = p.pool_id AND c."end" > t.now'
-            " GROUP BY p.pool_id, t.now ORDER BY p.pool_id"
+            " AND (%(all)s OR c.tenant_id = %(tenant)s)"
+            " GROUP BY p.pool_id, t.now ORDER BY p.pool_id",
+            **_reach(reader),
         )
 
     async def nodes(self) -> Rows:
@@ -82,6 +84,16 @@ class ReadModels:
             id=reservation_id,
         )
         return rows[0] if rows else None
+
+    async def own_reservations(self, reader: Principal, ids: list[str]) -> set[str]:
+        """Those of some reservations that are the reader's tenant's."""
+        rows = await self.rows(
+            "SELECT reservation_id FROM reservation WHERE reservation_id = ANY(%(ids)s)"
+            " AND tenant_id = %(tenant)s",
+            ids=ids,
+            tenant=reader.tenant_id or "",
+        )
+        return {row["reservation_id"] for row in rows}
 
     async def units(self, reservation_id: str) -> Rows:
         """The rows of the calendar of one reservation."""

@@ -3,23 +3,26 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
+from starlette.exceptions import HTTPException
 
-from connectors.http.problems import problem, refused
-from connectors.http.reading import ReadModels, instants_as_text
+from connectors.http.problems import facts_for, problem, refused
+from connectors.http.query import instant, number, storable, whole
+from connectors.http.reading import ReadModels, Rows, instants_as_text
 from domain import commands as c
 from domain.access import COMMAND_VERBS, READ_VERBS
 from domain.ids import PoolId, TenantId
 from domain.principal import Principal, Role
+from domain.refusals import Reason
 from domain.sizes import Shape, Size
-from domain.submission import OutcomeKind
-from domain.timespan import MICROSECONDS
+from domain.submission import OutcomeKind, RefusalTold
+from domain.timespan import MICROSECONDS, Instant
 from schemas.envelope import decode_envelope
-from schemas.json_form import BadField, instant_of, instant_text, render
+from schemas.json_form import BadField, instant_text, render
 from schemas.registry import Registry
 
 if TYPE_CHECKING:
@@ -64,6 +67,7 @@ def _allowed(verb: str, handler: Handler) -> Handler:
         if principal.role not in READ_VERBS[verb].roles:
             detail = f"{principal.role.value} may not read {verb}"
             return problem(403, "forbidden", detail, reason="forbidden")
+        storable(request)
         return await handler(request)
 
     read.__doc__ = handler.__doc__
@@ -106,16 +110,22 @@ class _Reads:
 
     async def _caught_up(self, request: Request, projection: str) -> None:
         """Read your writes: wait until a projection has reached `min_seq`."""
-        wanted = _number(request, "min_seq", 0)
+        if not await self._reached(projection, number(request, "min_seq", 0)):
+            raise HTTPException(
+                503, f"{projection} has not reached min_seq yet", {"Retry-After": "1"}
+            )
+
+    async def _reached(self, projection: str, wanted: int) -> bool:
         for _ in range(int(WAIT_SECONDS_MAX / 0.02)):
             if await self._models.seq(projection) >= wanted:
-                return
+                return True
             await asyncio.sleep(0.02)
+        return False
 
     async def status(self, request: Request) -> Response:
         """The fleet in one screen: pools, and what is held of them now."""
         await self._caught_up(request, "calendar")
-        rows = await self._models.status()
+        rows = await self._models.status(request.state.principal)
         return JSONResponse({"pools": rows})
 
     async def pools(self, request: Request) -> Response:
@@ -145,7 +155,7 @@ class _Reads:
         """Reservations, newest first; `state` filters."""
         await self._caught_up(request, "reservations")
         state = request.query_params.get("state", "")
-        limit = _number(request, "limit", 100)
+        limit = number(request, "limit", 100)
         rows = await self._models.reservations(request.state.principal, state, limit)
         return JSONResponse({"reservations": instants_as_text(rows)})
 
@@ -188,19 +198,19 @@ class _Reads:
         tenant = query.get("tenant_id") or who.tenant_id
         if not tenant or not query.get("pool_id"):
             raise BadField("/pool_id", "name a pool, and a tenant unless the token says it")
-        start = query.get("start")
+        start = instant(request, "start", 0)
         command = c.RequestReservation(
             TenantId(tenant),
             PoolId(query["pool_id"]),
             Size(
-                _number(request, "gpus", 0),
-                _number(request, "nodes", 0),
-                _number(request, "share_milli", 0),
+                number(request, "gpus", 0),
+                number(request, "nodes", 0),
+                number(request, "share_milli", 0),
             ),
-            instant_of(start) if start else None,
-            duration_seconds=_number(request, "duration_seconds", 3600),
+            Instant(start) if start else None,
+            duration_seconds=number(request, "duration_seconds", 3600),
             shape=Shape(tuple(filter(None, query.get("models", "").split(",")))),
-            offers_max=_number(request, "limit", 10),
+            offers_max=number(request, "limit", 10),
         )
         asker = Principal(who.id, Role.TENANT, who.tenant_id) if who.role is Role.TENANT else who
         submission = self._commands.submission(asker, "availability", command, dry_run=True)
@@ -227,7 +237,11 @@ class _Reads:
         if request_row is None or not mine:
             return _not_found("reservation or command", subject)
         told = instants_as_text([request_row])[0]
-        told["evidence"] = json.loads(told["evidence"])
+        evidence = json.loads(told["evidence"])
+        if told["kind"] == "refused":
+            reason = Reason[told["reason"].upper().replace("-", "_")]
+            evidence = facts_for(RefusalTold(reason, evidence, ()), who)
+        told["evidence"] = evidence
         told["offers"] = [[instant_text(s), instant_text(e)] for s, e in json.loads(told["offers"])]
         return JSONResponse({"request": told})
 
@@ -247,60 +261,54 @@ class _Reads:
     async def events(self, request: Request) -> Response:
         """Events behind a position; as a live stream where `text/event-stream` is accepted."""
         last = request.headers.get("last-event-id", "")
-        after = int(last) if last.isdigit() else _number(request, "after", 0)
+        after = whole(last, "Last-Event-ID") if last else number(request, "after", 0)
         who: Principal = request.state.principal
         if "text/event-stream" in request.headers.get("accept", ""):
             return StreamingResponse(
                 self._live(request, who, after), media_type="text/event-stream"
             )
-        rows = await self._models.events(after, _number(request, "limit", 100))
-        seen = [self._event(row) for row in rows]
-        return JSONResponse({"events": [e for e in seen if _may_see(who, e)]})
+        rows = await self._models.events(after, number(request, "limit", 100))
+        return JSONResponse({"events": [event for _, event in await self._seen(who, rows)]})
+
+    async def _seen(self, who: Principal, rows: Rows) -> list[tuple[int, dict[str, Any]]]:
+        """The events that a reader may see, each with its position."""
+        events = [self._event(row) for row in rows]
+        if who.role is Role.TENANT and events:
+            named = [e["fact"]["reservation_id"] for e in events if "reservation_id" in e["fact"]]
+            await self._reached("reservations", events[-1]["seq"])
+            mine = await self._models.own_reservations(who, named)
+            events = [e for e in events if _may_see(who, e, mine)]
+        return [(event["seq"], event) for event in events]
 
     async def _live(self, request: Request, who: Principal, after: int) -> AsyncIterator[str]:
         while not await request.is_disconnected():
             rows = await self._models.events(after, STREAM_BATCH)
-            for row in rows:
-                event = self._event(row)
-                if _may_see(who, event):
-                    yield f"id: {event['seq']}\nevent: {event['type']}\ndata: {json.dumps(event)}\n\n"
-                after = event["seq"]
+            for seq, event in await self._seen(who, rows):
+                yield f"id: {seq}\nevent: {event['type']}\ndata: {json.dumps(event)}\n\n"
+            after = rows[-1]["seq"] if rows else after
             if not rows:
                 yield ": waiting\n\n"
                 await asyncio.sleep(POLL_SECONDS)
 
 
-def _may_see(who: Principal, event: dict[str, Any]) -> bool:
-    """A tenant sees only facts that say its own name, and none of where it was turned away."""
-    if who.role is not Role.TENANT:
+def _may_see(who: Principal, event: dict[str, Any], mine: Collection[str]) -> bool:
+    """A tenant sees facts of its own, and none of where it was turned away.
+
+    Reports from hardware and orders to give way name more than the reservation: only facts on
+    the reservation's own stream are its tenant's.
+    """
+    if event["type"].startswith("AccessDenied."):
+        return False
+    if event["fact"].get("tenant_id") == who.tenant_id:
         return True
-    is_own = event["fact"].get("tenant_id") == who.tenant_id
-    return is_own and not event["type"].startswith("AccessDenied.")
+    return event["stream"].removeprefix("reservation/") in mine
 
 
 def _not_found(kind: str, subject: str) -> Response:
     return problem(404, "not-found", f"there is no {kind} {subject}", reason="not-found")
 
 
-def _number(request: Request, name: str, default: int) -> int:
-    text = request.query_params.get(name, "")
-    if not text:
-        return default
-    try:
-        return int(text)
-    except ValueError as error:
-        raise BadField(f"/{name}", "must be a whole number") from error
-
-
 def _span(request: Request) -> tuple[int, int]:
     """The instants `from` and `to` of a query; the day around now when they are not given."""
     now = time.time_ns() // 1000
-    try:
-        start = request.query_params.get("from")
-        end = request.query_params.get("to")
-        return (
-            int(instant_of(start)) if start else now - HOUR,
-            int(instant_of(end)) if end else now + 23 * HOUR,
-        )
-    except ValueError as error:
-        raise BadField("/from", f"must be an RFC 3339 instant: {error}") from error
+    return instant(request, "from", now - HOUR), instant(request, "to", now + 23 * HOUR)
