@@ -1,5 +1,7 @@
 """The `gpuledger` command."""
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -63,6 +65,14 @@ for group in (
     app.add_typer(group)
 
 
+def json_first(words: Sequence[str]) -> list[str]:
+    """`--json` holds wherever it stands before a `--`: it moves to the front."""
+    end = words.index("--") if "--" in words else len(words)
+    before = [word for word in words[:end] if word != "--json"]
+    found = ["--json"] if len(before) < end else []
+    return [*found, *before, *words[end:]]
+
+
 def main() -> None:
     """Run it."""
-    app()
+    app(args=json_first(sys.argv[1:]))

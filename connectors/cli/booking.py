@@ -10,6 +10,7 @@ from connectors.cli.console import (
     duration,
     group,
     instant,
+    own_tenant,
     refusals_told,
     tell,
 )
@@ -28,7 +29,7 @@ def reserve(
     start: Annotated[str, typer.Option("--from", help="now, tomorrow 09:00, ISO")] = "now",
     zone: Annotated[str, typer.Option(help="an IANA zone for --from")] = "",
     pool: Annotated[str, typer.Option(help="the pool")] = "main",
-    tenant: Annotated[str, typer.Option(help="for which tenant")] = "team-a",
+    tenant: Annotated[str, typer.Option(help="for which tenant; the token's own")] = "",
     klass: Annotated[
         str, typer.Option("--class", help="guaranteed, borrowed, overflow")
     ] = "guaranteed",
@@ -46,7 +47,7 @@ def reserve(
     }
     shape: dict[str, Any] = {"models": model or [], "same_level": level or None}
     body = {
-        "tenant_id": tenant,
+        "tenant_id": tenant or own_tenant(),
         "pool_id": pool,
         "size": size or {"gpus": 1},
         "start": instant(start, zone),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from connectors.client.http import Api, Refused, Unreachable
@@ -69,9 +71,9 @@ def api() -> Api:
 
 def fail(status: int, what: str, remedy: str = "") -> None:
     """End with a status, saying what is wrong and what to do."""
-    err.print(f"[bold red]{what}[/]", highlight=False)
+    err.print(f"[bold red]{escape(what)}[/]", highlight=False)
     if remedy:
-        err.print(remedy, highlight=False)
+        err.print(escape(remedy), highlight=False)
     raise typer.Exit(status)
 
 
@@ -92,11 +94,12 @@ def tell_refusal(problem: dict[str, Any]) -> None:
     if options.json:
         print(json.dumps(problem))  # noqa: T201 - JSON for programs
         return
-    err.print(f"[bold red]refused:[/] {problem.get('title', 'no reason')}", highlight=False)
+    title = escape(str(problem.get("title", "no reason")))
+    err.print(f"[bold red]refused:[/] {title}", highlight=False)
     for name, value in (problem.get("facts") or {}).items():
-        err.print(f"  {name.replace('_', ' ')}: {value}", highlight=False)
+        err.print(escape(f"  {name.replace('_', ' ')}: {value}"), highlight=False)
     if not problem.get("facts") and problem.get("detail"):
-        err.print(f"  {problem['detail']}", highlight=False)
+        err.print(escape(f"  {problem['detail']}"), highlight=False)
     if problem.get("retry"):
         err.print(f"  retry: {problem['retry'].replace('-', ' ')}", highlight=False)
     for offer in problem.get("offers") or ():
@@ -116,7 +119,11 @@ def tell(
         print(json.dumps(content))  # noqa: T201 - JSON for programs
         return
     table = Table(
-        title=title or None, title_justify="left", header_style="bold", box=None, pad_edge=False
+        title=escape(title) or None,
+        title_justify="left",
+        header_style="bold",
+        box=None,
+        pad_edge=False,
     )
     for column in columns:
         table.add_column(column.replace("_", " "), no_wrap=column.endswith("_id"))
@@ -136,7 +143,7 @@ def _cell(value: Any) -> str:  # noqa: ANN401 - JSON
         "ready": "green",
         "active": "green",
     }
-    return f"[{colours[text]}]{text}[/]" if text in colours else text
+    return f"[{colours[text]}]{text}[/]" if text in colours else escape(text)
 
 
 def tell_outcome(content: dict[str, Any]) -> None:
@@ -152,7 +159,7 @@ def tell_outcome(content: dict[str, Any]) -> None:
         told = ", ".join(
             f"{key}={_short(value)}" for key, value in fact.items() if key not in hidden and value
         )
-        out.print(f"[bold]{name}[/] [dim]#{fact['seq']}[/] {told}", highlight=False)
+        out.print(f"[bold]{name}[/] [dim]#{fact['seq']}[/] {escape(told)}", highlight=False)
     if content.get("id"):
         out.print(f"id: [bold]{content['id']}[/]", highlight=False)
 
@@ -163,6 +170,15 @@ def _short(value: Any) -> str:  # noqa: ANN401 - JSON
     if isinstance(value, list):
         return "[" + ", ".join(_short(v) for v in value) + "]"
     return str(value)
+
+
+def own_tenant() -> str:
+    """The tenant that the token speaks for; whoever speaks for none names one."""
+    with refusals_told():
+        who = api().get("/v1/whoami")
+    if not who["tenant"]:
+        fail(USED_WRONGLY, "this token speaks for no tenant", "name one with --tenant team-a")
+    return str(who["tenant"])
 
 
 def command(path: str, body: dict[str, Any], key: str = "", *, dry_run: bool = False) -> None:
@@ -196,22 +212,34 @@ def instant(text: str, zone: str = "") -> str | None:
     where = _zone(zone)
     if text == "now":
         return None
-    local = datetime.now(where)
-    words = text.split()
-    days = {"today": 0, "tomorrow": 1}
-    if words[0] in days or (":" in words[0] and "-" not in words[0]):
-        day = local.date() + timedelta(days=days.get(words[0], 0))
-        clock = words[-1] if ":" in words[-1] else "00:00"
-        moment = datetime.fromisoformat(f"{day}T{clock}").replace(tzinfo=where)
-    else:
-        try:
-            moment = datetime.fromisoformat(text)
-        except ValueError as error:
-            raise typer.BadParameter(
-                f"{text!r} is no time; write now, tomorrow 09:00 or 2026-01-01T09:00"
-            ) from error
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=where)
+    try:
+        moment = datetime.fromisoformat(_dated(text, datetime.now(where)))
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"{text!r} is no time; write now, tomorrow 09:00 or 2026-01-01T09:00"
+        ) from error
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=where)
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+_CLOCK = re.compile(r"[0-2]?\d(:[0-5]\d){0,2}")
+"""A time of day: `9`, `09:00`, `09:00:30`."""
+
+
+def _dated(text: str, local: datetime) -> str:
+    """A text with its day written out; one that speaks of no day but a clock is today's."""
+    days = {"today": 0, "tomorrow": 1}
+    word, _, clock = text.strip().partition(" ")
+    if word not in days:
+        word, clock = ("today", word) if ":" in word and _CLOCK.fullmatch(word) else ("", "")
+    if not word:
+        return text
+    clock = clock.strip() or "00:00"
+    if not _CLOCK.fullmatch(clock):
+        raise ValueError(clock)
+    hour, *rest = clock.split(":")
+    day = local.date() + timedelta(days=days[word])
+    return f"{day}T{':'.join([hour.zfill(2), *(rest or ['00'])])}"
 
 
 def _zone(name: str) -> Any:  # noqa: ANN401 - a tzinfo

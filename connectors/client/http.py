@@ -64,8 +64,12 @@ class Api:
             with self._http.stream(
                 "GET", "/v1/events", params={"after": after}, headers=headers, timeout=None
             ) as response:
+                if response.is_error:
+                    response.read()
+                    raise Refused(response.json())
                 for line in response.iter_lines():
                     if line.startswith("data: "):
                         yield line.removeprefix("data: ")
+            raise Unreachable(f"{self.url} ended the stream of events")
         except httpx.HTTPError as error:
             raise Unreachable(f"nothing answers at {self.url}: {error}") from error
