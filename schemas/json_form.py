@@ -5,9 +5,10 @@ Instants are RFC 3339 with an offset, on whole microseconds; everything else is 
 
 import dataclasses
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from functools import cache
 from typing import Any, NewType, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from domain.timespan import MICROSECONDS, Instant
@@ -31,13 +32,17 @@ class BadField(ValueError):
         self.pointer = pointer
         self.problem = problem
 
+    def below(self, pointer: str) -> "BadField":
+        """The same, seen from further out."""
+        return BadField(pointer + self.pointer, self.problem)
+
 
 def pointer_to(pointer: str, name: str) -> str:
     """A pointer to a member, escaped as RFC 6901 says."""
     return f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
 
 
-def text_of(value: Any, pointer: str) -> str:  # noqa: ANN401 - any JSON
+def text_of(value: Any, pointer: str = "") -> str:  # noqa: ANN401 - any JSON
     """Text that every store can keep: no NUL, no half of a surrogate pair. Raises `BadField`."""
     if not isinstance(value, str):
         raise BadField(pointer, "must be text")
@@ -88,102 +93,136 @@ def _fields(record: type[Any]) -> dict[str, tuple[Any, bool]]:
 
 def parse(record: type[T], values: Any, pointer: str = "") -> T:  # noqa: ANN401 - any JSON
     """A dataclass from a JSON object. Raises `BadField`."""
-    if not isinstance(values, dict):
-        raise BadField(pointer, "must be an object")
-    fields = _fields(record)
-    for name in values:
-        if name not in fields:
+    kind: Any = record
+    try:
+        parsed: T = _reader(kind)(values)
+    except BadField as error:
+        raise error.below(pointer) from None
+    return parsed
+
+
+Reader = Callable[[Any], Any]
+"""From a JSON value to ours; raises `BadField` with a pointer from that value on."""
+
+
+@cache
+def _reader(annotation: Any) -> Reader:  # noqa: ANN401 - annotations are of any kind
+    """What reads values of an annotation, made once: only what is wrong costs a pointer."""
+    if optional(annotation) is not None:
+        arms = [arg for arg in get_args(annotation) if arg is not type(None)]
+        inner = _reader(arms[0])
+        return lambda value: None if value is None else inner(value)
+    if annotation is Instant:
+        return _instant
+    annotation = plain(annotation) if isinstance(annotation, NewType) else annotation
+    if get_origin(annotation) is tuple:
+        item = _reader(get_args(annotation)[0])
+        return lambda value: _items(item, value)
+    if is_map(annotation):
+        return _texts
+    if dataclasses.is_dataclass(annotation) and isinstance(annotation, type):
+        return _record_reader(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        members = {str(member.value): member for member in annotation}
+        return lambda value: _member(members, value)
+    return {bool: _flag, int: _whole, bytes: _bytes}.get(annotation, text_of)
+
+
+def _record_reader(record: type[Any]) -> Reader:
+    fields = {
+        name: (_reader(annotation), needed, _is_optional(annotation))
+        for name, (annotation, needed) in _fields(record).items()
+    }
+
+    def read(values: Any) -> Any:  # noqa: ANN401 - any JSON
+        if not isinstance(values, dict):
+            raise BadField("", "must be an object")
+        if not values.keys() <= fields.keys():
+            strange = next(name for name in values if name not in fields)
             known = ", ".join(sorted(fields))
-            raise BadField(pointer_to(pointer, name), f"no such field; there are {known}")
-    given: dict[str, Any] = {}
-    for name, (annotation, needed) in fields.items():
-        if name in values:
-            given[name] = _value(annotation, values[name], f"{pointer}/{name}")
-        elif needed and not _is_optional(annotation):
-            raise BadField(f"{pointer}/{name}", "is missing")
-        elif needed:
-            given[name] = None
-    return record(**given)
+            raise BadField(pointer_to("", strange), f"no such field; there are {known}")
+        given: dict[str, Any] = {}
+        for name, (reader, needed, may_be_none) in fields.items():
+            if name in values:
+                try:
+                    given[name] = reader(values[name])
+                except BadField as error:
+                    raise error.below(pointer_to("", name)) from None
+            elif needed and not may_be_none:
+                raise BadField(f"/{name}", "is missing")
+            elif needed:
+                given[name] = None
+        return record(**given)
+
+    return read
 
 
 def _is_optional(annotation: Any) -> bool:  # noqa: ANN401 - annotations are of any kind
     return get_origin(annotation) in {Union, types.UnionType}
 
 
-def _value(annotation: Any, value: Any, pointer: str) -> Any:  # noqa: ANN401 - any JSON
-    inner = optional(annotation)
-    if inner is not None:
-        if value is None:
-            return None
-        arms = [arg for arg in get_args(annotation) if arg is not type(None)]
-        return _value(arms[0], value, pointer)
-    if annotation is Instant:
-        return _instant(value, pointer)
-    annotation = plain(annotation) if isinstance(annotation, NewType) else annotation
-    if get_origin(annotation) is tuple:
-        return _items(get_args(annotation)[0], value, pointer)
-    if is_map(annotation):
-        return _texts(value, pointer)
-    if dataclasses.is_dataclass(annotation) and isinstance(annotation, type):
-        return parse(annotation, value, pointer)
-    return _scalar(annotation, value, pointer)
+def _member(members: Mapping[str, Enum], value: Any) -> Enum:  # noqa: ANN401 - any JSON
+    if not isinstance(value, str) or value not in members:
+        raise BadField("", f"must be one of {', '.join(members)}")
+    return members[value]
 
 
-def _scalar(annotation: Any, value: Any, pointer: str) -> Any:  # noqa: ANN401 - any JSON
-    if isinstance(annotation, type) and issubclass(annotation, Enum):
-        known = [str(member.value) for member in annotation]
-        if value not in known:
-            raise BadField(pointer, f"must be one of {', '.join(known)}")
-        return annotation(value)
-    if annotation is bool:
-        if not isinstance(value, bool):
-            raise BadField(pointer, "must be true or false")
-        return value
-    if annotation is int:
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise BadField(pointer, "must be a whole number")
-        if not LONG_MIN <= value <= LONG_MAX:
-            raise BadField(pointer, "must fit into 64 bits")
-        return value
-    if annotation is bytes:
-        return _bytes(value, pointer)
-    return text_of(value, pointer)
-
-
-def _instant(value: Any, pointer: str) -> Instant:  # noqa: ANN401 - any JSON
-    if not isinstance(value, str):
-        raise BadField(pointer, "must be an RFC 3339 instant, such as 2026-01-01T09:00:00Z")
-    try:
-        return instant_of(value)
-    except (ValueError, OverflowError) as error:
-        raise BadField(pointer, f"is no RFC 3339 instant: {error}") from error
-
-
-def _items(item: Any, value: Any, pointer: str) -> tuple[Any, ...]:  # noqa: ANN401 - any JSON
-    if not isinstance(value, list):
-        raise BadField(pointer, "must be a list")
-    if len(value) > ITEMS_MAX:
-        raise BadField(pointer, f"must have at most {ITEMS_MAX} items")
-    return tuple(_value(item, each, f"{pointer}/{at}") for at, each in enumerate(value))
-
-
-def _texts(value: Any, pointer: str) -> Mapping[str, str]:  # noqa: ANN401 - any JSON
-    if not isinstance(value, dict):
-        raise BadField(pointer, "must be an object of texts")
-    if len(value) > ITEMS_MAX:
-        raise BadField(pointer, f"must have at most {ITEMS_MAX} members")
-    for key, text in value.items():
-        place = pointer_to(pointer, key)
-        text_of(key, place)
-        text_of(text, place)
+def _flag(value: Any) -> bool:  # noqa: ANN401 - any JSON
+    if not isinstance(value, bool):
+        raise BadField("", "must be true or false")
     return value
 
 
-def _bytes(value: Any, pointer: str) -> bytes:  # noqa: ANN401 - any JSON
+def _whole(value: Any) -> int:  # noqa: ANN401 - any JSON
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise BadField("", "must be a whole number")
+    if not LONG_MIN <= value <= LONG_MAX:
+        raise BadField("", "must fit into 64 bits")
+    return value
+
+
+def _instant(value: Any) -> Instant:  # noqa: ANN401 - any JSON
+    if not isinstance(value, str):
+        raise BadField("", "must be an RFC 3339 instant, such as 2026-01-01T09:00:00Z")
+    try:
+        return instant_of(value)
+    except (ValueError, OverflowError) as error:
+        raise BadField("", f"is no RFC 3339 instant: {error}") from error
+
+
+def _items(item: Reader, value: Any) -> tuple[Any, ...]:  # noqa: ANN401 - any JSON
+    if not isinstance(value, list):
+        raise BadField("", "must be a list")
+    if len(value) > ITEMS_MAX:
+        raise BadField("", f"must have at most {ITEMS_MAX} items")
+    items = []
+    for at, each in enumerate(value):
+        try:
+            items.append(item(each))
+        except BadField as error:
+            raise error.below(f"/{at}") from None
+    return tuple(items)
+
+
+def _texts(value: Any) -> Mapping[str, str]:  # noqa: ANN401 - any JSON
+    if not isinstance(value, dict):
+        raise BadField("", "must be an object of texts")
+    if len(value) > ITEMS_MAX:
+        raise BadField("", f"must have at most {ITEMS_MAX} members")
+    for key, text in value.items():
+        try:
+            text_of(key)
+            text_of(text)
+        except BadField as error:
+            raise error.below(pointer_to("", key)) from None
+    return value
+
+
+def _bytes(value: Any) -> bytes:  # noqa: ANN401 - any JSON
     try:
         return bytes.fromhex(value)
     except (TypeError, ValueError) as error:
-        raise BadField(pointer, "must be bytes as hex digits") from error
+        raise BadField("", "must be bytes as hex digits") from error
 
 
 def render(thing: Any, annotation: Any = None) -> Any:  # noqa: ANN401 - any of our records
