@@ -10,21 +10,21 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from psycopg_pool import PoolTimeout
 from starlette.exceptions import HTTPException
-from starlette.middleware.base import RequestResponseEndpoint
+from starlette.routing import Route as PlainRoute
 
 from connectors.http import metrics, pages, reads
+from connectors.http.guard import BODY_BYTES_MAX, Guard, Tokens
 from connectors.http.problems import bad_field, of_outcome, problem, refused
 from connectors.http.query import flag, whole
 from connectors.http.reading import ReadModels
 from connectors.http.seeing import own_facts
 from connectors.http.verbs import ROUTES, Route
-from domain.commands import COMMANDS, Command
+from domain.commands import COMMANDS, Command, RequestReservation
 from domain.principal import Principal
 from domain.submission import Outcome, OutcomeKind, Submission
 from schemas.json_form import BadField, json_schema, parse, pointer_to, render, text_of
 from schemas.registry import Registry
 
-BODY_BYTES_MAX = 1 << 20
 BATCH_COMMANDS_MAX = 500
 
 
@@ -33,14 +33,6 @@ class Gateway(Protocol):
 
     async def submit(self, submissions: Sequence[Submission]) -> Sequence[Outcome]:
         """Durable outcomes, in order."""
-        ...
-
-
-class Tokens(Protocol):
-    """Who holds which token."""
-
-    def principal(self, token: str) -> Principal | None:
-        """Whose it is."""
         ...
 
 
@@ -56,10 +48,10 @@ def create_app(
         await read_models.pool.close()
 
     app = FastAPI(title="gpuledger", version="1", docs_url=None, redoc_url=None, lifespan=life)
-    app.state.tokens = tokens
-    _guard(app)
+    app.add_middleware(Guard, tokens=tokens)
+    _answers(app)
     commands = Commands(gateway, registry)
-    for route in ROUTES:
+    for route in sorted(ROUTES, key=lambda route: route.command is RequestReservation):
         commands.add(app, route)
     app.post("/v1/batch", summary="Many commands, each with its own key and outcome")(
         commands.batch
@@ -70,23 +62,8 @@ def create_app(
     return app
 
 
-def _guard(app: FastAPI) -> None:
-    """Limits, principals and the answers when the stores are away, for every route alike."""
-
-    @app.middleware("http")
-    async def identify(request: Request, call_next: RequestResponseEndpoint) -> Response:
-        if int(request.headers.get("content-length") or 0) > BODY_BYTES_MAX:
-            detail = f"a body has at most {BODY_BYTES_MAX} bytes"
-            return problem(413, "too-large", detail, limit="body_bytes_max", max=BODY_BYTES_MAX)
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        is_bearer = scheme.lower() == "bearer" and token
-        principal = request.app.state.tokens.principal(token) if is_bearer else None
-        request.state.principal = principal
-        if principal is None and not _is_open(request.url.path):
-            detail = "no principal has this token" if is_bearer else "send a token as a bearer"
-            return problem(401, "unauthenticated", detail, {"WWW-Authenticate": "Bearer"})
-        with metrics.timed(request):
-            return await call_next(request)
+def _answers(app: FastAPI) -> None:
+    """What is answered when something is wrong, for every route alike."""
 
     @app.exception_handler(BadField)
     async def malformed(_: Request, error: BadField) -> JSONResponse:
@@ -116,11 +93,6 @@ _KINDS = {
     503: "unavailable",
 }
 """Problems that come of a status alone."""
-
-
-def _is_open(path: str) -> bool:
-    """What needs no token: health, metrics, the pages that explain."""
-    return path in {"/", "/docs", "/openapi.json", "/metrics", "/v1/health", "/style.css"}
 
 
 class Commands:
@@ -157,6 +129,9 @@ class Commands:
             summary=(route.command.__doc__ or "").split("\n")[0],
             openapi_extra=_described(route),
         )
+        # The framework's own route describes; this one, found before it, answers: a handler that
+        # takes the bare request needs none of what the framework solves for each call.
+        app.router.routes.insert(0, PlainRoute(route.path, post, methods=["POST"]))
 
     def submission(
         self, principal: Principal, key: str, command: Command, *, dry_run: bool = False

@@ -33,28 +33,32 @@ HOUR = 3600 * MICROSECONDS
 STREAM_BATCH = 500
 WAIT_SECONDS_MAX = 10.0
 
+READS = {
+    "/v1/whoami": "whoami",
+    "/v1/status": "status",
+    "/v1/pools": "pools",
+    "/v1/nodes": "nodes",
+    "/v1/tenants": "tenants",
+    "/v1/quota": "quota",
+    "/v1/reservations": "reservations",
+    "/v1/reservations/{reservation_id}": "reservation",
+    "/v1/calendar": "calendar",
+    "/v1/availability": "availability",
+    "/v1/usage": "usage",
+    "/v1/why/{subject}": "why",
+    "/v1/events": "events",
+    "/v1/projections": "projections",
+}
+"""Which path is which verb of READ_VERBS; each is a method of the same name below."""
+
 Handler = Callable[[Request], Awaitable[Response]]
 
 
 def add(app: FastAPI, models: ReadModels, commands: "Commands", registry: Registry) -> None:
     """Register every read."""
     reads = _Reads(models, commands, registry)
-    for path, verb, handler in (
-        ("/v1/whoami", "whoami", reads.whoami),
-        ("/v1/status", "status", reads.status),
-        ("/v1/pools", "pools", reads.pools),
-        ("/v1/nodes", "nodes", reads.nodes),
-        ("/v1/tenants", "tenants", reads.tenants),
-        ("/v1/quota", "quota", reads.quota),
-        ("/v1/reservations", "reservations", reads.reservations),
-        ("/v1/reservations/{reservation_id}", "reservation", reads.reservation),
-        ("/v1/calendar", "calendar", reads.calendar),
-        ("/v1/availability", "availability", reads.availability),
-        ("/v1/usage", "usage", reads.usage),
-        ("/v1/why/{subject}", "why", reads.why),
-        ("/v1/events", "events", reads.events),
-        ("/v1/projections", "projections", reads.projections),
-    ):
+    for path, verb in READS.items():
+        handler: Handler = getattr(reads, verb)
         app.add_api_route(path, _allowed(verb, handler), methods=["GET"], name=verb)
     app.add_api_route("/v1/health", reads.health, methods=["GET"], name="health")
 
@@ -236,14 +240,16 @@ class _Reads:
         )
         if request_row is None or not mine:
             return _not_found("reservation or command", subject)
-        told = instants_as_text([request_row])[0]
-        evidence = json.loads(told["evidence"])
-        if told["kind"] == "refused":
-            reason = Reason[told["reason"].upper().replace("-", "_")]
+        answer = instants_as_text([request_row])[0]
+        evidence = json.loads(answer["evidence"])
+        if answer["kind"] == "refused":
+            reason = Reason[answer["reason"].upper().replace("-", "_")]
             evidence = facts_for(RefusalTold(reason, evidence, ()), who)
-        told["evidence"] = evidence
-        told["offers"] = [[instant_text(s), instant_text(e)] for s, e in json.loads(told["offers"])]
-        return JSONResponse({"request": told})
+        answer["evidence"] = evidence
+        answer["offers"] = [
+            [instant_text(s), instant_text(e)] for s, e in json.loads(answer["offers"])
+        ]
+        return JSONResponse({"request": answer})
 
     def _event(self, row: dict[str, Any]) -> dict[str, Any]:
         envelope = decode_envelope(bytes(row["envelope"]))
@@ -289,6 +295,11 @@ class _Reads:
             if not rows:
                 yield ": waiting\n\n"
                 await asyncio.sleep(POLL_SECONDS)
+
+
+def told(verb: str) -> str:
+    """What a read tells, in a line."""
+    return (getattr(_Reads, verb).__doc__ or "").strip().split("\n")[0]
 
 
 def _may_see(who: Principal, event: dict[str, Any], mine: Collection[str]) -> bool:
