@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from connectors.cli import booking, fleet, installing, measuring, running, seeing, telling, tracing
+from connectors.cli import (
+    booking,
+    fleet,
+    installing,
+    logs,
+    measuring,
+    running,
+    seeing,
+    telling,
+    tracing,
+)
 from connectors.cli.console import options
 
 app = typer.Typer(
@@ -52,6 +62,7 @@ for verb in (
     measuring.bench,
 ):
     app.command()(verb)
+booking.app.command()(logs.history)
 for group in (
     telling.scenario,
     tracing.trace,
@@ -61,6 +72,9 @@ for group in (
     fleet.tenant,
     fleet.quota,
     booking.app,
+    logs.events,
+    logs.projection,
+    logs.schema,
 ):
     app.add_typer(group)
 

@@ -1,0 +1,14 @@
+"""What the faces offer, for the reference pages: routes, reads, statuses, limits."""
+
+from connectors.http.app import BATCH_COMMANDS_MAX
+from connectors.http.guard import BODY_BYTES_MAX
+from connectors.http.problems import STATUS
+from connectors.http.reads import READS, told
+from connectors.http.verbs import ROUTES
+
+__all__ = ["BATCH_COMMANDS_MAX", "BODY_BYTES_MAX", "READS", "ROUTES", "STATUS", "reads_told"]
+
+
+def reads_told() -> dict[str, str]:
+    """What each read tells, in a line."""
+    return {verb: told(verb) for verb in READS.values()}
