@@ -43,19 +43,14 @@ def pointer_to(pointer: str, name: str) -> str:
 
 
 def text_of(value: Any, pointer: str = "") -> str:  # noqa: ANN401 - any JSON
-    """Text that every store can keep: no NUL, no half of a surrogate pair. Raises `BadField`."""
+    """Text that every store can keep and everyone can read. Raises `BadField`."""
     if not isinstance(value, str):
         raise BadField(pointer, "must be text")
     if len(value) > TEXT_CHARACTERS_MAX:
         raise BadField(pointer, f"must be at most {TEXT_CHARACTERS_MAX} characters")
-    if "\0" in value or not (value.isascii() or _is_whole(value)):
-        raise BadField(pointer, "must have no NUL and no lone surrogate")
+    if not value.isprintable():
+        raise BadField(pointer, "must be of printable characters")
     return value
-
-
-def _is_whole(text: str) -> bool:
-    """Whether every character of a text can be encoded."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def instant_of(text: str) -> Instant:

@@ -163,11 +163,13 @@ def test_who_reclaims_is_not_told_from_whom(running: Running) -> None:
         got = post(mine, "/v1/reservations", ask)
         assert got.status_code == 201, got.text
         seq = got.json()["seq_to"]
-        told = all_.get("/v1/events", params={"after": seq - 40, "limit": 100, "min_seq": seq})
+        told = all_.get(
+            "/v1/events", params={"after": max(0, seq - 40), "limit": 100, "min_seq": seq}
+        )
         assert "PreemptionOrdered" in told.text, "the case is about a reclaim"
         foreign = (lent.json()["id"], "team-b")
         for path in (
-            f"/v1/events?after={seq - 40}&limit=100",
+            f"/v1/events?after={max(0, seq - 40)}&limit=100",
             f"/v1/reservations/{got.json()['id']}?min_seq={seq}",
             f"/v1/why/{got.json()['id']}",
             "/v1/calendar",

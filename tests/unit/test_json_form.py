@@ -87,7 +87,7 @@ def test_an_instant_comes_back_from_its_text(at: int) -> None:
 
 
 @given(
-    tenant=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40),
+    tenant=st.text(max_size=40).filter(str.isprintable),
     nominal=st.integers(min_value=-(2**63), max_value=2**63 - 1),
     start=st.none() | st.integers(min_value=0, max_value=4_481_136_000_000_000),
 )
