@@ -4,11 +4,12 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
+from connectors.http.commanding import Commands
 from connectors.http.problems import problem, refused
 from connectors.http.reading import ReadModels, instants_as_text
 from domain import commands as c
@@ -22,9 +23,6 @@ from schemas.envelope import decode_envelope
 from schemas.json_form import BadField, instant_of, instant_text, render
 from schemas.registry import Registry
 
-if TYPE_CHECKING:
-    from connectors.http.app import Commands
-
 POLL_SECONDS = 0.5
 HOUR = 3600 * MICROSECONDS
 STREAM_BATCH = 500
@@ -33,7 +31,7 @@ WAIT_SECONDS_MAX = 10.0
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def add(app: FastAPI, models: ReadModels, commands: "Commands", registry: Registry) -> None:
+def add(app: FastAPI, models: ReadModels, commands: Commands, registry: Registry) -> None:
     """Register every read."""
     reads = _Reads(models, commands, registry)
     for path, verb, handler in (
@@ -71,7 +69,7 @@ def _allowed(verb: str, handler: Handler) -> Handler:
 
 
 class _Reads:
-    def __init__(self, models: ReadModels, commands: "Commands", registry: Registry) -> None:
+    def __init__(self, models: ReadModels, commands: Commands, registry: Registry) -> None:
         self._models = models
         self._commands = commands
         self._registry = registry
