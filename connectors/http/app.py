@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import Protocol
 
 import psycopg
 from fastapi import FastAPI, Request

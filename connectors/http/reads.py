@@ -25,9 +25,6 @@ from schemas.envelope import decode_envelope
 from schemas.json_form import BadField, instant_text, render
 from schemas.registry import Registry
 
-if TYPE_CHECKING:
-    from connectors.http.app import Commands
-
 POLL_SECONDS = 0.5
 HOUR = 3600 * MICROSECONDS
 STREAM_BATCH = 500
@@ -54,7 +51,7 @@ READS = {
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def add(app: FastAPI, models: ReadModels, commands: "Commands", registry: Registry) -> None:
+def add(app: FastAPI, models: ReadModels, commands: Commands, registry: Registry) -> None:
     """Register every read."""
     reads = _Reads(models, commands, registry)
     for path, verb in READS.items():
@@ -79,7 +76,7 @@ def _allowed(verb: str, handler: Handler) -> Handler:
 
 
 class _Reads:
-    def __init__(self, models: ReadModels, commands: "Commands", registry: Registry) -> None:
+    def __init__(self, models: ReadModels, commands: Commands, registry: Registry) -> None:
         self._models = models
         self._commands = commands
         self._registry = registry
