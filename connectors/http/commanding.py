@@ -1,20 +1,25 @@
 """Commands over HTTP: from JSON to outcomes, one at a time or many in one call."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+from starlette.routing import Route as PlainRoute
 
+from connectors.http.guard import BODY_BYTES_MAX
 from connectors.http.problems import of_outcome, problem, refused
+from connectors.http.query import flag, whole
+from connectors.http.seeing import own_facts
 from connectors.http.verbs import Route
 from domain.commands import COMMANDS, Command
 from domain.principal import Principal
 from domain.submission import Outcome, OutcomeKind, Submission
-from schemas.json_form import BadField, json_schema, parse, render
+from schemas.json_form import BadField, json_schema, parse, pointer_to, render, text_of
 from schemas.registry import Registry
 
-BODY_BYTES_MAX = 1 << 20
 BATCH_COMMANDS_MAX = 500
 
 
@@ -42,13 +47,15 @@ class Commands:
             if not key:
                 detail = "every command needs an Idempotency-Key header, new for each intent"
                 return problem(400, "malformed", detail, pointer="", field="Idempotency-Key")
-            values = {**await _json(request), **request.path_params}
+            values = await _json(request)
+            _from_path(request, values)
             _expect(request, route.command, values)
             command = parse(route.command, values)
-            dry_run = request.query_params.get("dry_run") == "true"
+            dry_run = flag(request, "dry_run")
             submission = self.submission(request.state.principal, key, command, dry_run=dry_run)
             (outcome,) = await self._gateway.submit([submission])
-            return self.answer(outcome, request.state.principal, route.status)
+            status = 200 if dry_run else route.status
+            return self.answer(outcome, request.state.principal, command, status)
 
         app.add_api_route(
             route.path,
@@ -58,6 +65,9 @@ class Commands:
             summary=(route.command.__doc__ or "").split("\n")[0],
             openapi_extra=_described(route),
         )
+        # The framework's own route describes; this one, found before it, answers: a handler that
+        # takes the bare request needs none of what the framework solves for each call.
+        app.router.routes.insert(0, PlainRoute(route.path, post, methods=["POST"]))
 
     def submission(
         self, principal: Principal, key: str, command: Command, *, dry_run: bool = False
@@ -71,25 +81,28 @@ class Commands:
         (outcome,) = await self._gateway.submit([submission])
         return outcome
 
-    def answer(self, outcome: Outcome, reader: Principal, status: int) -> Response:
+    def answer(
+        self, outcome: Outcome, reader: Principal, command: Command, status: int
+    ) -> Response:
         """An outcome as a response: 202 with a place to look when it waits for a plan."""
         failed = of_outcome(outcome, reader)
         if failed is not None:
             return failed
-        content = self.told(outcome)
+        content = self.told(outcome, reader, command)
         headers = {}
         if outcome.kind is OutcomeKind.NO_EFFECT:
             status = 200
         place = _place(outcome)
-        if place:
+        if place and outcome.seq_to:
             content["id"] = place.rsplit("/", 1)[1]
             headers["Location"] = f"/v1/{place}"
-        if any(fact.type.startswith("ReservationQueued.") for fact in outcome.facts):
-            status = 202
+            if any(fact.type.startswith("ReservationQueued.") for fact in outcome.facts):
+                status = 202
         return JSONResponse(content, status, headers)
 
-    def told(self, outcome: Outcome) -> dict[str, Any]:
-        """An outcome as JSON."""
+    def told(self, outcome: Outcome, reader: Principal, command: Command) -> dict[str, Any]:
+        """An outcome as JSON, with what of it the reader may see."""
+        facts = [(fact, self._registry.decode(fact.type, fact.body)) for fact in outcome.facts]
         return {
             "outcome": outcome.kind.value,
             "command_id": outcome.command_id,
@@ -102,38 +115,51 @@ class Commands:
                     "type": fact.type,
                     "stream": fact.stream,
                     "version": fact.stream_version,
-                    **render(self._registry.decode(fact.type, fact.body)),
+                    **render(decoded),
                 }
-                for fact in outcome.facts
+                for fact, decoded in own_facts(facts, reader, command, outcome.command_id)
             ],
         }
 
     async def batch(self, request: Request) -> Response:
         """Commands in order, each decided by itself; the answers stand in the same order."""
-        entries = (await _json(request)).get("commands")
+        values = await _json(request)
+        entries = values.pop("commands", None)
+        _none_left(values, "")
         if not isinstance(entries, list):
             raise BadField("/commands", "must be a list")
         if len(entries) > BATCH_COMMANDS_MAX:
             raise BadField("/commands", f"must have at most {BATCH_COMMANDS_MAX} commands")
         principal: Principal = request.state.principal
-        submissions = [self._entry(principal, at, entry) for at, entry in enumerate(entries)]
-        outcomes = await self._gateway.submit(submissions)
-        brief = request.query_params.get("brief") == "true"
-        return JSONResponse(
-            {"outcomes": [self._brief(o, principal, brief=brief) for o in outcomes]}
+        brief = flag(request, "brief")
+        asked = [self._entry(at, entry) for at, entry in enumerate(entries)]
+        outcomes = await self._gateway.submit(
+            [self.submission(principal, key, command) for key, command in asked]
         )
+        if outcomes and all(o.kind is OutcomeKind.UNAVAILABLE for o in outcomes):
+            away = of_outcome(outcomes[0], principal)
+            assert away is not None, "an unavailable outcome is a problem"
+            return away
+        told = [
+            self._brief(outcome, principal, command, brief=brief)
+            for outcome, (_, command) in zip(outcomes, asked, strict=True)
+        ]
+        return JSONResponse({"outcomes": told})
 
-    def _entry(self, principal: Principal, at: int, entry: Any) -> Submission:  # noqa: ANN401 - JSON
+    def _entry(self, at: int, entry: Any) -> tuple[str, Command]:  # noqa: ANN401 - JSON
         pointer = f"/commands/{at}"
-        if not isinstance(entry, dict) or not isinstance(entry.get("key"), str):
+        if not isinstance(entry, dict) or "key" not in entry:
             raise BadField(f"{pointer}/key", "every command needs a key")
-        kind = COMMANDS.get(entry.get("command", ""))
+        _none_left(entry.keys() - {"key", "command", "body"}, pointer)
+        kind = COMMANDS.get(text_of(entry.get("command", ""), f"{pointer}/command"))
         if kind is None:
             raise BadField(f"{pointer}/command", "no such command")
-        command = parse(kind, entry.get("body", {}), f"{pointer}/body")
-        return self.submission(principal, entry["key"], command)
+        key = text_of(entry["key"], f"{pointer}/key")
+        return key, parse(kind, entry.get("body", {}), f"{pointer}/body")
 
-    def _brief(self, outcome: Outcome, reader: Principal, *, brief: bool) -> dict[str, Any]:
+    def _brief(
+        self, outcome: Outcome, reader: Principal, command: Command, *, brief: bool
+    ) -> dict[str, Any]:
         if outcome.refusal is not None:
             more = refused(outcome.refusal, reader, outcome.command_id)
             return {"outcome": outcome.kind.value, **more}
@@ -143,7 +169,20 @@ class Commands:
             place = _place(outcome)
             told = {"outcome": outcome.kind.value, "seq_to": outcome.seq_to}
             return told | ({"id": place.rsplit("/", 1)[1]} if place else {})
-        return self.told(outcome)
+        return self.told(outcome, reader, command)
+
+
+def _none_left(names: Iterable[str], pointer: str) -> None:
+    """Whatever is left over is no field."""
+    for name in names:
+        raise BadField(pointer_to(pointer, name), "no such field")
+
+
+def _from_path(request: Request, values: dict[str, Any]) -> None:
+    """Fields that stand in the path; a body that says otherwise contradicts it."""
+    for name, value in request.path_params.items():
+        if values.setdefault(name, value) != value:
+            raise BadField(f"/{name}", f"the path says {value}")
 
 
 def _place(outcome: Outcome) -> str:
@@ -160,20 +199,20 @@ def _expect(request: Request, command: type[Command], values: dict[str, Any]) ->
     seen = request.headers.get("if-match", "").strip('"')
     if not seen or "expected_version" not in command.__dataclass_fields__:
         return
-    if not seen.isdigit():
-        raise BadField("/If-Match", "must be an ETag of a reservation")
-    values["expected_version"] = int(seen)
+    values["expected_version"] = whole(seen, "If-Match")
 
 
 async def _json(request: Request) -> dict[str, Any]:
     """The JSON object of a body; an empty body is an empty one."""
-    body = await request.body()
-    if len(body) > BODY_BYTES_MAX:
-        raise BadField("", f"a body has at most {BODY_BYTES_MAX} bytes")
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_BYTES_MAX:
+            raise HTTPException(413, f"a body has at most {BODY_BYTES_MAX} bytes")
     if not body:
         return {}
     try:
-        values = await request.json()
+        values = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise BadField("", f"is not JSON: {error}") from error
     if not isinstance(values, dict):

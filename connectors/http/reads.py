@@ -4,12 +4,13 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
+from connectors.http.commanding import Commands
 from connectors.http.problems import facts_for, problem, refused
 from connectors.http.query import instant, number, storable, whole
 from connectors.http.reading import ReadModels, Rows, instants_as_text

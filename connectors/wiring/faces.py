@@ -1,6 +1,6 @@
 """What the faces offer, for the reference pages: routes, reads, statuses, limits."""
 
-from connectors.http.app import BATCH_COMMANDS_MAX
+from connectors.http.commanding import BATCH_COMMANDS_MAX
 from connectors.http.guard import BODY_BYTES_MAX
 from connectors.http.problems import STATUS
 from connectors.http.reads import READS, told
