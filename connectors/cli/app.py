@@ -5,7 +5,17 @@ from typing import Annotated
 
 import typer
 
-from connectors.cli import booking, fleet, installing, measuring, running, seeing, telling, tracing
+from connectors.cli import (
+    booking,
+    fleet,
+    inspecting,
+    installing,
+    measuring,
+    running,
+    seeing,
+    telling,
+    tracing,
+)
 from connectors.cli.console import options
 
 app = typer.Typer(
@@ -59,6 +69,9 @@ for group in (
     fleet.tenant,
     fleet.quota,
     booking.app,
+    inspecting.events,
+    inspecting.projection,
+    inspecting.schema,
 ):
     app.add_typer(group)
 
