@@ -10,8 +10,8 @@ import typer
 from connectors.cli import (
     booking,
     fleet,
+    inspecting,
     installing,
-    logs,
     measuring,
     running,
     seeing,
@@ -62,7 +62,7 @@ for verb in (
     measuring.bench,
 ):
     app.command()(verb)
-booking.app.command()(logs.history)
+booking.app.command()(inspecting.history)
 for group in (
     telling.scenario,
     tracing.trace,
@@ -72,9 +72,9 @@ for group in (
     fleet.tenant,
     fleet.quota,
     booking.app,
-    logs.events,
-    logs.projection,
-    logs.schema,
+    inspecting.events,
+    inspecting.projection,
+    inspecting.schema,
 ):
     app.add_typer(group)
 

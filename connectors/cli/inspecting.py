@@ -1,0 +1,108 @@
+"""Verbs that look under the hood: events, projections, contracts."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from connectors.cli.console import REFUSED, api, err, fail, group, options, out, refusals_told, tell
+from schemas.compatibility import incompatibilities
+from schemas.registry import registry
+
+events, events_verb = group("events", "The log: tail, show")
+projection, projection_verb = group("projection", "Read models: list")
+schema, schema_verb = group("schema", "Contracts: list, show, check")
+
+
+@events_verb("tail")
+def tail(
+    after: Annotated[int, typer.Option(help="a position of the log")] = 0,
+    limit: Annotated[int, typer.Option(help="at most so many")] = 20,
+) -> None:
+    """Events behind a position; `watch` shows them live."""
+    with refusals_told():
+        content = api().get("/v1/events", after=after, limit=limit)
+    columns = ("seq", "occurred_at", "type", "stream", "principal")
+    tell(content, content["events"], columns)
+
+
+@events_verb("show")
+def show_event(seq: Annotated[int, typer.Argument(help="its position")]) -> None:
+    """One event, with everything that it says."""
+    with refusals_told():
+        found = api().get("/v1/events", after=seq - 1, limit=1)["events"]
+    if not found or found[0]["seq"] != seq:
+        fail(REFUSED, f"there is no event {seq} that you may see")
+    out.print_json(json.dumps(found[0]))
+
+
+@projection_verb("list")
+def list_projections() -> None:
+    """How far each read model is, and what stopped it if something did."""
+    with refusals_told():
+        content = api().get("/v1/projections")
+    tell(content, content["projections"], ("name", "version", "seq", "hash", "poison"))
+
+
+@schema_verb("list")
+def list_schemas() -> None:
+    """Every contract of this release."""
+    rows = [
+        {
+            "name": contract.name,
+            "version": contract.version,
+            "id": contract.id,
+            "kind": contract.kind,
+            "file": contract.path.name,
+        }
+        for contract in registry().by_type.values()
+    ]
+    tell(rows, rows, ("name", "version", "id", "kind", "file"))
+
+
+@schema_verb("show")
+def show_schema(name: Annotated[str, typer.Argument(help="NodeJoined, or NodeJoined.v1")]) -> None:
+    """One contract as it is written."""
+    known = registry()
+    found = known.by_type.get(name) or known.newest.get(name)
+    if found is None:
+        fail(REFUSED, f"no contract is named {name}", "'gpuledger schema list' names all")
+        return
+    out.print_json(found.path.read_text())
+
+
+@schema_verb("check")
+def check_schemas() -> None:
+    """Whether every version of every contract can read every other one."""
+    versions: dict[str, dict[int, Any]] = {}
+    for contract in registry().by_type.values():
+        text = json.loads(contract.path.read_text())
+        versions.setdefault(contract.name, {})[contract.version] = text
+    wrong = {name: found for name, v in versions.items() if (found := list(incompatibilities(v)))}
+    if options.json:
+        tell(
+            {"incompatible": {name: [str(f) for f in found] for name, found in wrong.items()}},
+            (),
+            (),
+        )
+    else:
+        out.print(f"{len(versions)} contracts, {len(wrong)} with versions that do not fit together")
+    for name, found in wrong.items():
+        err.print(f"{name}: {found[0]}", highlight=False)
+    if wrong:
+        raise typer.Exit(REFUSED)
+
+
+def history(
+    reservation_id: Annotated[str, typer.Argument(help="the reservation's id")],
+) -> None:
+    """Every event of a reservation, in order."""
+    with refusals_told():
+        content = api().get(f"/v1/why/{reservation_id}")
+    if "story" not in content:
+        fail(REFUSED, f"{reservation_id} is no reservation", f"gpuledger why {reservation_id}")
+    tell(
+        {"events": content["story"]},
+        content["story"],
+        ("seq", "recorded_at", "type", "stream", "principal"),
+    )
