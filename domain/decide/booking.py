@@ -83,7 +83,12 @@ def _check(t: Transcript, command: RequestReservation) -> Request | Refusal:
     span = _window(t, command, pool)
     if isinstance(span, Refusal):
         return span
-    refusal = _size(command, pool) or _shape(command, pool) or _tags(t, command, pool)
+    refusal = (
+        _size(command, pool)
+        or _shape(command, pool)
+        or _hold(command, pool)
+        or _tags(t, command, pool)
+    )
     if refusal:
         return refusal
     parts = parts_of(command.size, pool.node_gpus(command.shape.models))
@@ -151,6 +156,15 @@ def _size(command: RequestReservation, pool: Pool) -> Refusal | None:
         problem = f"the whole pool has {fleet} GPUs on {len(pool.nodes)} nodes"
         return refuse(Reason.SIZE_INVALID, problem=problem)
     return None
+
+
+def _hold(command: RequestReservation, pool: Pool) -> Refusal | None:
+    """A hold waits for a while that the pool allows; offers are looked for up to a number."""
+    refusal = checks.between("offers_max", command.offers_max, 0, OFFERS_MAX)
+    if refusal or command.hold_seconds is None:
+        return refusal
+    most = pool.policy.hold_seconds_max
+    return checks.between("hold_seconds", command.hold_seconds, 1, most)
 
 
 def _shape(command: RequestReservation, pool: Pool) -> Refusal | None:

@@ -8,6 +8,9 @@ from domain.facts.shard import ClockConfirmed
 from domain.refusals import Reason, Refusal, refuse
 from domain.timespan import Timespan
 
+AHEAD_MAX = 100 * 366 * 86_400 * 1_000_000
+"""A century in microseconds: no clock is believed that is ahead by more."""
+
 
 def _known(t: Transcript, command: ReportApplied | ReportFreed | ReportActivity) -> Refusal | None:
     refusal = checks.known_node(t.ledger, command.node_id)
@@ -75,5 +78,8 @@ def report_activity(t: Transcript, command: ReportActivity) -> Refusal | None:
 
 def confirm_clock(t: Transcript, command: ConfirmClock) -> Refusal | None:
     """An operator says that a clock which jumped ahead is right."""
+    refusal = checks.between("ahead_microseconds", command.ahead_microseconds, 0, AHEAD_MAX)
+    if refusal:
+        return refusal
     t.write(ClockConfirmed(t.ledger.shard, command.ahead_microseconds))
     return None

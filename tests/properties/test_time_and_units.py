@@ -41,9 +41,7 @@ def test_capacities_add_like_numbers(a: int, b: int, c: int) -> None:
 def test_a_mask_and_its_pieces_say_the_same(mask: int) -> None:
     pieces = list(pieces_of_mask(NodeId("n"), mask))
     assert sum(1 << slot for piece in pieces for slot in piece.slots) == mask
-    assert all(
-        one.end_milli < two.first_milli for one, two in zip(pieces, pieces[1:], strict=False)
-    )
+    assert all(one.end_milli < two.first_milli for one, two in pairwise(pieces))
 
 
 step = st.tuples(st.integers(0, 40), st.integers(1, 15), st.integers(1, 9))
