@@ -1,5 +1,6 @@
 """Spans, timelines and lanes agree with their plainest definitions; the placer with brute force."""
 
+from itertools import pairwise
 from random import Random
 
 from hypothesis import given
