@@ -88,10 +88,11 @@ class AsyncGateway:
     async def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """The durable outcomes of commands, in their order; unavailable where none came."""
         try:
-            writer = await self._open()
-            futures = [self._send(writer, submission) for submission in submissions]
-            await writer.drain()
-            return await asyncio.wait_for(asyncio.gather(*futures), ANSWER_SECONDS_MAX)
+            async with asyncio.timeout(ANSWER_SECONDS_MAX):
+                writer = self._writer or await self._open()
+                futures = [self._send(writer, submission) for submission in submissions]
+                await writer.drain()
+                return [await future for future in futures]
         except (OSError, TimeoutError) as error:
             problem = f"the sequencer cannot be reached: {error or 'it does not answer'}"
             return [Outcome(OutcomeKind.UNAVAILABLE, problem=problem)] * len(submissions)

@@ -60,8 +60,15 @@ def _columns(rows: list[tuple[Any, ...]]) -> list[list[Any]]:
 def _arrays(table: Table, count: int) -> sql.Composable:
     """A placeholder with its type for each of the first columns."""
     hints = get_type_hints(table.row_type)
-    kinds = ("numeric[]" if hints[name] is int else "text[]" for name in table.columns[:count])
+    kinds = (_kind(name, hints[name]) for name in table.columns[:count])
     return sql.SQL(", ").join(sql.SQL("%s::" + kind) for kind in kinds)
+
+
+def _kind(name: str, annotation: type) -> str:
+    """The type of a column's array; amounts of GPU time may pass 64 bits."""
+    if annotation is not int:
+        return "text[]"
+    return "numeric[]" if name == "gpu_microseconds" else "bigint[]"
 
 
 def _names(names: tuple[str, ...]) -> sql.Composable:
