@@ -5,12 +5,25 @@ from typing import Annotated, Any
 
 import typer
 
-from connectors.cli.console import REFUSED, api, err, fail, group, options, out, refusals_told, tell
+from connectors.cli.console import (
+    NOT_REACHABLE,
+    REFUSED,
+    api,
+    err,
+    fail,
+    folder,
+    group,
+    options,
+    out,
+    refusals_told,
+    tell,
+)
+from connectors.wiring import roles
 from schemas.compatibility import incompatibilities
 from schemas.registry import registry
 
 events, events_verb = group("events", "The log: tail, show")
-projection, projection_verb = group("projection", "Read models: list")
+projection, projection_verb = group("projection", "Read models: list, rebuild")
 schema, schema_verb = group("schema", "Contracts: list, show, check")
 
 
@@ -42,6 +55,21 @@ def list_projections() -> None:
     with refusals_told():
         content = api().get("/v1/projections")
     tell(content, content["projections"], ("name", "version", "seq", "hash", "poison"))
+
+
+@projection_verb("rebuild")
+def rebuild_projection(
+    name: Annotated[str, typer.Argument(help="as 'projection list' names it")],
+) -> None:
+    """Fold a read model of the local service from nothing; it is empty meanwhile."""
+    service = roles.running(folder())
+    if service is None:
+        fail(NOT_REACHABLE, f"no service runs over {folder()}")
+        return
+    known = roles.rebuild(service.dsn, name)
+    if known:
+        fail(REFUSED, f"no projection is named {name}", f"there are {', '.join(known)}")
+    out.print(f"{name} is being folded again; 'projection list' shows how far it is")
 
 
 @schema_verb("list")

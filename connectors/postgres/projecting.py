@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import structlog
+from psycopg import sql
 
 from connectors.postgres.journal import CHANNEL, JournalReader, connect
 from connectors.postgres.read_models import PUBLIC, ReadModelStore
@@ -196,6 +197,17 @@ def _batches(events: Iterable[StoredEvent], until: int) -> Iterable[list[StoredE
             batch = []
     if batch:
         yield batch
+
+
+def forget(dsn: str, projection: Projection) -> None:
+    """Drop the rows and the checkpoint of a projection: its follower folds it from nothing.
+
+    A follower that runs finds its checkpoint gone, ends, and begins anew.
+    """
+    with psycopg.connect(dsn) as connection:
+        for table in projection.tables:
+            connection.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(table.name)))
+        connection.execute("DELETE FROM projection WHERE name = %s", (projection.name,))
 
 
 def wait_for(connection: psycopg.Connection[Any], projection: str, seq: int) -> bool:

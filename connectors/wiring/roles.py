@@ -21,7 +21,7 @@ from connectors.http.reading import ReadModels
 from connectors.planner.planner import run as run_planner
 from connectors.postgres.journal import JournalReader, PostgresJournal
 from connectors.postgres.migrate import migrate
-from connectors.postgres.projecting import Follower
+from connectors.postgres.projecting import Follower, forget
 from connectors.postgres.recorded import recorded
 from connectors.reconciler.loop import run as run_reconciler
 from connectors.reconciler.reconciler import Reconciler
@@ -131,6 +131,15 @@ def serve_follower(service: Service) -> int:
     follower.run(stopped)
     follower.close()
     return 0
+
+
+def rebuild(dsn: str, name: str) -> list[str]:
+    """Let a projection be folded from nothing; the names that there are when it is none."""
+    known = {projection.name: projection for projection in all_projections()}
+    if name not in known:
+        return sorted(known)
+    forget(dsn, known[name])
+    return []
 
 
 def source_of(reader: JournalReader) -> Callable[[int, int], Sequence[Recorded]]:

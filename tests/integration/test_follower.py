@@ -1,0 +1,146 @@
+"""The follower: rows, checkpoint and hash move together; poison stops one projection alone."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from connectors.postgres.journal import PostgresJournal
+from connectors.postgres.projecting import Follower, forget
+from connectors.postgres.read_models import CheckpointMoved, ReadModelStore
+from connectors.sequencer.engine import Sequencer
+from connectors.sequencer.opening import open_sequencer
+from domain import commands as c
+from domain.record import Recorded
+from domain.submission import OutcomeKind, Submission
+from projections.calendar import Calendar
+from projections.catalogue import all_projections
+from projections.requests import Requests
+from schemas.registry import registry
+from tests import builders as b
+
+
+@pytest.fixture
+def sequencer(postgres_dsn: str) -> Iterator[Sequencer]:
+    journal = PostgresJournal(postgres_dsn)
+    opened = open_sequencer(journal, registry(), holder="t", secret=b"t", clock=None)
+    send(opened, b.open_pool(), b.join("n1"), b.join("n2"), b.register("a"), b.grant("a"))
+    yield opened
+    journal.release_lease()
+    journal.close()
+
+
+def send(sequencer: Sequencer, *commands: c.Command) -> None:
+    batch = []
+    for number, command in enumerate(commands):
+        contract, body = registry().encode(command)
+        key = f"{sequencer.head.seq}-{number}"
+        batch.append(Submission(b.OPERATOR, key, contract.type, body, b.T0))
+    for outcome in sequencer.submit(batch):
+        assert outcome.kind in {OutcomeKind.ACCEPTED, OutcomeKind.REFUSED}
+
+
+def rows(dsn: str, table: str) -> set[tuple[Any, ...]]:
+    with psycopg.connect(dsn) as connection:
+        return set(connection.execute(f"SELECT * FROM {table}".encode()).fetchall())
+
+
+def hashes(dsn: str) -> set[tuple[Any, ...]]:
+    with psycopg.connect(dsn) as connection:
+        return set(connection.execute("SELECT name, seq, hash FROM projection").fetchall())
+
+
+def test_a_rebuild_from_nothing_gives_the_same_rows(
+    sequencer: Sequencer, postgres_dsn: str
+) -> None:
+    follower = Follower(postgres_dsn, registry(), all_projections())
+    for hour in range(1, 9):
+        send(sequencer, b.book(gpus=3, start=hour, end=hour + 1), b.book(gpus=5, start=hour, end=9))
+        follower.catch_up(sequencer.head.seq)
+    follower.close()
+    before = {table: rows(postgres_dsn, table) for table in ("calendar", "reservation", "node")}
+    known = hashes(postgres_dsn)
+    for projection in all_projections():
+        forget(postgres_dsn, projection)
+    assert rows(postgres_dsn, "calendar") == set()
+    again = Follower(postgres_dsn, registry(), all_projections())
+    again.catch_up(sequencer.head.seq)
+    again.close()
+    assert {table: rows(postgres_dsn, table) for table in before} == before
+    assert hashes(postgres_dsn) == known
+    assert len(before["calendar"]) > 8
+
+
+def test_a_row_is_never_there_without_its_checkpoint(
+    sequencer: Sequencer, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(sequencer, b.book(gpus=3))
+    follower = Follower(postgres_dsn, registry(), [Calendar()])
+
+    def dies(*_: object) -> None:
+        raise CheckpointMoved("the machine stops between the two")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ReadModelStore, "checkpoint", dies)
+        with pytest.raises(CheckpointMoved):
+            follower.step()
+    follower.close()
+    assert rows(postgres_dsn, "calendar") == set()
+    again = Follower(postgres_dsn, registry(), [Calendar()])
+    again.catch_up(sequencer.head.seq)
+    again.close()
+    assert len(rows(postgres_dsn, "calendar")) == 1
+
+
+class Poisoned(Requests):
+    """A projection that stumbles over a booking."""
+
+    def apply(self, recorded: Recorded) -> None:
+        if type(recorded.fact).__name__ == "ReservationConfirmed":
+            raise ZeroDivisionError("poison")
+        super().apply(recorded)
+
+
+def test_a_poisoned_projection_stops_alone_and_says_why(
+    sequencer: Sequencer, postgres_dsn: str
+) -> None:
+    send(sequencer, b.book(gpus=3))
+    follower = Follower(postgres_dsn, registry(), [Calendar(), Poisoned()])
+    follower.catch_up(sequencer.head.seq)
+    send(sequencer, b.book(gpus=2))
+    follower.catch_up(sequencer.head.seq)
+    follower.close()
+    assert len(rows(postgres_dsn, "calendar")) == 2
+    with psycopg.connect(postgres_dsn) as connection:
+        told: dict[str, str | None] = dict(
+            connection.execute("SELECT name, poison FROM projection").fetchall()
+        )
+    assert told["calendar"] is None
+    assert told["requests"] == "ZeroDivisionError: poison"
+
+
+def test_rows_that_were_tampered_with_are_noticed_at_the_next_start(
+    sequencer: Sequencer, postgres_dsn: str
+) -> None:
+    send(sequencer, b.book(gpus=3))
+    follower = Follower(postgres_dsn, registry(), [Calendar()])
+    follower.catch_up(sequencer.head.seq)
+    follower.close()
+    with psycopg.connect(postgres_dsn) as connection:
+        connection.execute("UPDATE projection SET hash = sha256('other') WHERE name = 'calendar'")
+    again = Follower(postgres_dsn, registry(), [Calendar()])
+    assert "rebuild" in again.following[0].poison
+    again.close()
+
+
+def test_two_followers_do_no_harm(sequencer: Sequencer, postgres_dsn: str) -> None:
+    send(sequencer, b.book(gpus=3))
+    one = Follower(postgres_dsn, registry(), [Calendar()])
+    two = Follower(postgres_dsn, registry(), [Calendar()])
+    one.catch_up(sequencer.head.seq)
+    with pytest.raises(CheckpointMoved):
+        two.catch_up(sequencer.head.seq)
+    one.close()
+    two.close()
+    assert len(rows(postgres_dsn, "calendar")) == 1
