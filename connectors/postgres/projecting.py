@@ -9,7 +9,7 @@ import structlog
 from psycopg import sql
 
 from connectors.postgres.journal import CHANNEL, JournalReader, connect
-from connectors.postgres.read_models import PUBLIC, ReadModelStore
+from connectors.postgres.read_models import PUBLIC, CheckpointMoved, ReadModelStore
 from connectors.postgres.recorded import recorded
 from domain.evolve import evolve
 from domain.journal import Snapshot, StoredEvent
@@ -133,11 +133,20 @@ class Follower:
         )
 
     def run(self, stopped: Callable[[], bool]) -> None:
-        """Follow the log until told to stop; a wake-up call or a second's patience between."""
+        """Follow the log until told to stop; a wake-up call or a second's patience between.
+
+        Raises `CheckpointMoved` when a projection was forgotten: another start folds it anew.
+        """
         while not stopped():
             if self.step() == 0:
+                self._must_be_known()
                 for _ in self._listener.notifies(timeout=POLL_SECONDS, stop_after=1):
                     pass
+
+    def _must_be_known(self) -> None:
+        row = self._connection.execute("SELECT count(*) AS known FROM projection").fetchone()
+        if row is None or row["known"] < len(self.following):
+            raise CheckpointMoved("a projection was forgotten")
 
     def catch_up(self, seq: int) -> None:
         """Fold up to a position that the log has reached."""
