@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import psycopg
 import structlog
@@ -217,11 +216,3 @@ def forget(dsn: str, projection: Projection) -> None:
         for table in projection.tables:
             connection.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(table.name)))
         connection.execute("DELETE FROM projection WHERE name = %s", (projection.name,))
-
-
-def wait_for(connection: psycopg.Connection[Any], projection: str, seq: int) -> bool:
-    """Whether a projection has reached a position, for a caller that asks again."""
-    row = connection.execute(
-        "SELECT seq >= %s AS reached FROM projection WHERE name = %s", (seq, projection)
-    ).fetchone()
-    return bool(row and row["reached"])

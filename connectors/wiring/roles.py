@@ -37,7 +37,6 @@ from connectors.simulated.fleet import Delays, SimulatedFleet
 from connectors.tokens.tokens import Tokens
 from domain.journal import JournalUnavailable
 from domain.record import Recorded
-from domain.timespan import Instant
 from projections.catalogue import all_projections
 from schemas.registry import registry
 from solvers.placement.index import warm_up
@@ -206,8 +205,3 @@ def serve_http(service: Service, tokens: Path, port: int, host: str = "127.0.0.1
         http="httptools",
     )
     return 0
-
-
-def now() -> Instant:
-    """The present instant."""
-    return WallClock().now()
