@@ -12,7 +12,7 @@ from typing import Any
 
 from ortools.sat.python import cp_model
 
-from domain.ids import ReservationId
+from domain.ids import NodeId, ReservationId
 from domain.snapshot import PlanAnswer, PlanAsk, PlanNode, PlanProblem
 from domain.timespan import MICROSECONDS
 from domain.units import MILLI_PER_GPU, Piece
@@ -129,6 +129,7 @@ def _place(
     for intervals in on_gpu.values():
         model.add_no_overlap(intervals)
     _apart(model, parts)
+    _together(model, problem, parts, admit)
 
 
 def _apart(model: cp_model.CpModel, parts: list[_Part]) -> None:
@@ -140,6 +141,31 @@ def _apart(model: cp_model.CpModel, parts: list[_Part]) -> None:
         nodes = {node_id for part in siblings for node_id in part.on_node}
         for node_id in sorted(nodes):
             model.add_at_most_one(p.on_node[node_id] for p in siblings if node_id in p.on_node)
+
+
+def _together(
+    model: cp_model.CpModel,
+    problem: PlanProblem,
+    parts: list[_Part],
+    admit: dict[ReservationId, Any],
+) -> None:
+    """The parts of an ask that names a level sit in one group of it."""
+    levels = {node.id: dict(node.levels) for node in problem.nodes}
+    for ask in (*problem.movable, *problem.waiting):
+        level = ask.shape.same_level
+        if level is None:
+            continue
+        groups: dict[str, Any] = {}
+        for part in (part for part in parts if part.ask.id == ask.id):
+            for node_id, here in part.on_node.items():
+                group = levels[NodeId(node_id)].get(level)
+                if group is None:
+                    model.add(here == 0)
+                    continue
+                if group not in groups:
+                    groups[group] = model.new_bool_var(f"{ask.id} in {group}")
+                model.add_implication(here, groups[group])
+        model.add(sum(groups.values()) == admit.get(ask.id, 1))
 
 
 def _objective(

@@ -48,6 +48,23 @@ def test_what_waits_is_admitted_by_moving_what_may_move() -> None:
     world.check()
 
 
+def test_a_gang_that_waits_is_kept_in_one_group() -> None:
+    world = World(nodes=0)
+    world.accept(b.open_pool())
+    for name, rack in (("n1", "r1"), ("n2", "r1"), ("n3", "r2"), ("n4", "r2")):
+        world.accept(b.join(name, rack=rack))
+    for name in ("a", "b"):
+        world.accept(b.register(name))
+        world.accept(b.grant(name))
+    whole = [world.booked(b.book("a", nodes=1)) for _ in range(3)]
+    world.accept(c.CancelReservation(whole[1].id))
+    waiting = world.booked(b.book("b", nodes=2, same_level="rack"))
+    assert waiting.state is ReservationState.QUEUED
+    propose(world)
+    assert world.nodes_of(waiting) in (["n1", "n2"], ["n3", "n4"])
+    world.check()
+
+
 def test_what_fits_in_no_way_is_refused_with_its_proof() -> None:
     world, waiting = fragmented()
     world.accept(b.book("b", gpus=1))
