@@ -7,7 +7,7 @@ then take the lowest names, so that equal problems give equal plans.
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ortools.sat.python import cp_model
@@ -47,16 +47,11 @@ def repack(problem: PlanProblem) -> PlanAnswer:
     admit = {ask.id: model.new_bool_var(f"admit {ask.id}") for ask in problem.waiting}
     _place(model, problem, parts, admit)
     _objective(model, problem, parts, admit)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = 1
-    solver.parameters.max_deterministic_time = DETERMINISTIC_SECONDS
-    solver.parameters.max_time_in_seconds = WALL_SECONDS_MAX
+    solver = _solver(seed=1)
     status = solver.solve(model)
-    name = solver.status_name(status)
     evidence = {
         "solver": f"ortools {_version()}",
-        "status": name,
+        "status": solver.status_name(status),
         "seed": "1",
         "limit": f"{DETERMINISTIC_SECONDS} deterministic seconds",
         "model": hashlib.sha256(str(model.proto).encode()).hexdigest(),
@@ -64,7 +59,38 @@ def repack(problem: PlanProblem) -> PlanAnswer:
     }
     if status not in {cp_model.OPTIMAL, cp_model.FEASIBLE}:
         return PlanAnswer(refused=tuple(admit), evidence=evidence)
-    return _read(problem, parts, admit, solver, evidence, is_proven=status == cp_model.OPTIMAL)
+    answer = _read(problem, parts, admit, solver, evidence)
+    if not answer.refused or status != cp_model.OPTIMAL:
+        return answer
+    return replace(answer, is_proven=_is_confirmed(model, solver, evidence))
+
+
+def _solver(seed: int) -> cp_model.CpSolver:
+    """One worker and deterministic time: the wall is only a safety net."""
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = seed
+    solver.parameters.max_deterministic_time = DETERMINISTIC_SECONDS
+    solver.parameters.max_time_in_seconds = WALL_SECONDS_MAX
+    return solver
+
+
+def _is_confirmed(
+    model: cp_model.CpModel, first: cp_model.CpSolver, evidence: dict[str, str]
+) -> bool:
+    """Whether another configuration, without presolve, finds the same optimum.
+
+    A refusal is final, and this release of the solver is known to be wrong at times.
+    """
+    second = _solver(seed=2)
+    second.parameters.cp_model_presolve = False
+    second.parameters.linearization_level = 0
+    status = second.solve(model)
+    same = bool(status == cp_model.OPTIMAL) and round(second.objective_value) == round(
+        first.objective_value
+    )
+    evidence["confirmed"] = f"{second.status_name(status)}, {'the same' if same else 'another'}"
+    return same
 
 
 def _version() -> str:
@@ -194,8 +220,6 @@ def _read(
     admit: dict[ReservationId, Any],
     solver: cp_model.CpSolver,
     evidence: dict[str, str],
-    *,
-    is_proven: bool,
 ) -> PlanAnswer:
     """The answer of a solution; who keeps its node keeps its GPUs where that is possible."""
     found: dict[ReservationId, list[Piece]] = {}
@@ -217,7 +241,7 @@ def _read(
         if solver.value(admit[ask.id])
     }
     refused = tuple(ask.id for ask in problem.waiting if ask.id not in admitted)
-    return PlanAnswer(moves, admitted, refused, is_proven, evidence)
+    return PlanAnswer(moves, admitted, refused, evidence=evidence)
 
 
 def _gpu(problem: PlanProblem, node_id: str, slot: int) -> Piece:

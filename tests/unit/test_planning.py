@@ -68,6 +68,9 @@ def test_a_gang_that_waits_is_kept_in_one_group() -> None:
 def test_what_fits_in_no_way_is_refused_with_its_proof() -> None:
     world, waiting = fragmented()
     world.accept(b.book("b", gpus=1))
+    answer = repack(problem(world))
+    assert answer.is_proven
+    assert answer.evidence["confirmed"] == "OPTIMAL, the same"
     propose(world)
     assert world.sequencer.ledger.reservations[waiting].state is ReservationState.REFUSED
     assert "QueuedRefused" in world.types()
