@@ -84,7 +84,8 @@ def problem_of(ledger: Ledger, pool_id: PoolId, from_seq: int, now: Instant) -> 
         if reservation.pool_id != pool_id or not reservation.holdings:
             continue
         ask = _ask(ledger, reservation)
-        if reservation.id in pool.upcoming and _may_move(reservation, now) and _meets(ask, waiting):
+        may_move = reservation.id in pool.upcoming and _may_move(reservation, now)
+        if may_move and _may_stay(ledger, reservation) and _meets(ask, waiting):
             movable.append(ask)
         else:
             fixed += [PlanHold(h.piece, h.start, h.clear) for h in reservation.holdings]
@@ -128,6 +129,15 @@ def _may_move(reservation: Reservation, now: Instant) -> bool:
     )
     plain = not reservation.size.share_milli and reservation.shape.same_level is None
     return one_segment and plain and reservation.start > now and reservation.order_id is None
+
+
+def _may_stay(ledger: Ledger, reservation: Reservation) -> bool:
+    """Whether where it sits takes new holders; on a cordoned node it is left alone instead."""
+    for holding in reservation.holdings:
+        node = ledger.nodes[holding.piece.node_id]
+        if not node.is_bookable or node.failed_slots.intersection(holding.piece.slots):
+            return False
+    return True
 
 
 def _meets(ask: PlanAsk, waiting: tuple[PlanAsk, ...]) -> bool:

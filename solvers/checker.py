@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from domain.ids import ReservationId
-from domain.snapshot import PlanAsk, PlanNode, PlanProblem
+from domain.snapshot import PlanAnswer, PlanAsk, PlanNode, PlanProblem
 from domain.units import Piece
 
 MILLI = 1000
@@ -22,6 +22,18 @@ def faults(problem: PlanProblem, placed: Mapping[ReservationId, tuple[Piece, ...
             found += _misfits(problem, asks[name], pieces)
     found += _overlaps(problem, asks, whole)
     return found
+
+
+def answer_faults(problem: PlanProblem, answer: PlanAnswer) -> list[str]:
+    """What is wrong with a whole answer: who is moved, admitted, refused, and to where."""
+    movable = {ask.id for ask in problem.movable}
+    waiting = {ask.id for ask in problem.waiting}
+    admitted, refused = set(answer.admitted), set(answer.refused)
+    found = [f"{name} may not be moved" for name in answer.moves if name not in movable]
+    found += [f"{name} does not wait" for name in (admitted | refused) - waiting]
+    found += [f"{name} is admitted and refused" for name in admitted & refused]
+    found += [f"{name} is not answered" for name in waiting - admitted - refused]
+    return found or faults(problem, {**answer.moves, **answer.admitted})
 
 
 def _misfits(problem: PlanProblem, ask: PlanAsk, pieces: tuple[Piece, ...]) -> Iterable[str]:
@@ -43,6 +55,9 @@ def _misfits(problem: PlanProblem, ask: PlanAsk, pieces: tuple[Piece, ...]) -> I
         if any(node.labels.get(key) != value for key, value in ask.shape.labels.items()):
             yield f"{ask.id} sits on {node.id}, whose labels are others"
         per_node[node.id] = per_node.get(node.id, 0) + end - first
+    large = [n for n, held in per_node.items() if held == nodes[n].gpus * MILLI]
+    if sum(nodes[n].gpus == ask.parts.node_gpus for n in large) < ask.parts.nodes:
+        yield f"{ask.id} has too few whole nodes of {ask.parts.node_gpus} GPUs"
     wanted = [ask.parts.node_gpus * MILLI] * ask.parts.nodes
     if ask.parts.gpus:
         wanted.append(ask.parts.gpus * MILLI)
@@ -50,7 +65,7 @@ def _misfits(problem: PlanProblem, ask: PlanAsk, pieces: tuple[Piece, ...]) -> I
         yield f"{ask.id} has {sorted(per_node.values())} on its nodes, not {sorted(wanted)}"
     if ask.shape.same_level:
         groups = {dict(nodes[n].levels).get(ask.shape.same_level) for n in per_node}
-        if len(groups) > 1:
+        if len(groups) > 1 or None in groups:
             yield f"{ask.id} is spread over {ask.shape.same_level}s"
 
 

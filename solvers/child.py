@@ -11,7 +11,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 from domain.snapshot import PlanAnswer, PlanProblem
-from solvers.checker import faults
+from solvers.checker import answer_faults
 
 MEMORY_BYTES_MAX = 2 << 30
 WALL_SECONDS_MAX = 60.0
@@ -42,16 +42,18 @@ def solve_in_child(
     try:
         if not receiver.poll(wall_seconds):
             return _nothing(problem, "timeout")
-        answer = pickle.loads(receiver.recv_bytes())  # noqa: S301 - from our own child
+        told = receiver.recv_bytes()
     except (EOFError, OSError):
         return _nothing(problem, "crashed")
     finally:
         child.kill()
         child.join()
         receiver.close()
-    if not isinstance(answer, PlanAnswer):
-        return _nothing(problem, "unreadable")
-    found = faults(problem, {**answer.moves, **answer.admitted})
+    try:
+        answer: PlanAnswer = pickle.loads(told)  # noqa: S301 - from our own child
+        found = answer_faults(problem, answer)
+    except Exception as error:  # noqa: BLE001 - whatever a broken child sends is only unreadable
+        return _nothing(problem, "unreadable", error=type(error).__name__)
     if found:
         return _nothing(problem, "broken", fault=found[0])
     answer.evidence["outcome"] = "solved"

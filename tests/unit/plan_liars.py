@@ -26,3 +26,14 @@ def lies(problem: PlanProblem) -> PlanAnswer:
     ask = problem.waiting[0]
     pieces = tuple(problem.movable[0].at)
     return PlanAnswer(admitted={ask.id: pieces}, is_proven=True, evidence={"status": "OPTIMAL"})
+
+
+def mumbles(problem: PlanProblem) -> PlanAnswer:
+    """No units where units should be."""
+    ask = problem.waiting[0]
+    return PlanAnswer(admitted={ask.id: None}, is_proven=True)  # type: ignore[dict-item]
+
+
+def says_nothing(problem: PlanProblem) -> PlanAnswer:
+    """What waits is neither admitted nor refused."""
+    return PlanAnswer(is_proven=True)

@@ -65,6 +65,32 @@ def test_a_gang_that_waits_is_kept_in_one_group() -> None:
     world.check()
 
 
+def test_what_sits_on_a_cordoned_node_stays_and_stands_in_nobodys_way() -> None:
+    world = World(nodes=3)
+    third = world.booked(b.book("a", nodes=1))
+    halves = [world.booked(b.book("a", gpus=4)) for _ in range(3)]
+    world.accept(c.CancelReservation(halves[0].id))
+    waiting = world.booked(b.book("b", nodes=1))
+    where = world.nodes_of(third)
+    world.accept(c.CordonNode(NodeId(where[0])))
+    propose(world)
+    assert world.reservation(waiting).state is ReservationState.CONFIRMED
+    assert world.nodes_of(third) == where
+    world.check()
+
+
+def test_half_a_larger_node_is_no_whole_node_and_no_group_is_not_one_group() -> None:
+    world, waiting = fragmented()
+    here = problem(world)
+    placed = {**repack(here).moves, **repack(here).admitted}
+    small = replace(here.waiting[0], parts=replace(here.waiting[0].parts, node_gpus=4))
+    half = replace(placed[waiting][0], width_milli=4000)
+    assert faults(replace(here, waiting=(small,)), {**placed, waiting: (half,)})
+    shape = replace(here.waiting[0].shape, same_level="room")
+    roomed = replace(here, waiting=(replace(here.waiting[0], shape=shape),))
+    assert faults(roomed, placed)
+
+
 def test_what_fits_in_no_way_is_refused_with_its_proof() -> None:
     world, waiting = fragmented()
     world.accept(b.book("b", gpus=1))
@@ -102,6 +128,8 @@ def test_a_stale_plan_is_refused_whole() -> None:
         (plan_liars.crashes, "crashed"),
         (plan_liars.eats_memory, "crashed"),
         (plan_liars.lies, "broken"),
+        (plan_liars.mumbles, "unreadable"),
+        (plan_liars.says_nothing, "broken"),
     ],
 )
 def test_a_solver_that_misbehaves_becomes_a_named_outcome(
