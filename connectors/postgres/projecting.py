@@ -83,11 +83,16 @@ class Follower:
 
     @property
     def seq(self) -> int:
-        """How far all of them are."""
-        return min((f.seq for f in self.following if not f.poison), default=0)
+        """How far all that goes on has come: the snapshot's ledger may be behind every projection."""
+        places = [f.seq for f in self.following if not f.poison]
+        if self._snapshots is not None:
+            places.append(self._snapshots.seq)
+        return min(places, default=0)
 
     def step(self) -> int:
         """Fold the next batch into every projection; how many events it had."""
+        if self._snapshots is None and all(f.poison for f in self.following):
+            return 0
         after = self.seq
         events = self._reader.read(after, BATCH_EVENTS_MAX)
         if not events:
@@ -166,31 +171,31 @@ class _SnapshotFold:
         """Go on from the newest snapshot, or from nothing."""
         self._reader = reader
         snapshot = reader.newest_snapshot(IMAGE_FORMAT)
-        self._ledger, self._seq = Ledger(shard=reader.shard), 0
+        self._ledger, self.seq = Ledger(shard=reader.shard), 0
         if snapshot is not None:
-            self._ledger, self._seq = ledger_from(unpack(snapshot.state)), snapshot.seq
-        self._kept = self._seq
+            self._ledger, self.seq = ledger_from(unpack(snapshot.state)), snapshot.seq
+        self._kept = self.seq
 
     def fold(self, batch: Iterable[Recorded]) -> None:
         """Evolve, and keep a snapshot every so many events."""
         for entry in batch:
-            if entry.seq <= self._seq:
+            if entry.seq <= self.seq:
                 continue
-            assert entry.seq == self._seq + 1, "a snapshot's log has no gap"
+            assert entry.seq == self.seq + 1, "a snapshot's log has no gap"
             evolve(self._ledger, entry.fact, entry.occurred_at)
             self._ledger.undo.forget()
             self._ledger.changes.clear()
-            self._seq = entry.seq
-        if self._seq - self._kept >= SNAPSHOT_EVENTS:
+            self.seq = entry.seq
+        if self.seq - self._kept >= SNAPSHOT_EVENTS:
             self.keep()
 
     def keep(self) -> None:
         """Keep a snapshot of what is folded."""
         image = image_of(self._ledger)
-        snapshot = Snapshot(self._seq, pack(image), hash_of(image))
+        snapshot = Snapshot(self.seq, pack(image), hash_of(image))
         self._reader.save_snapshot(snapshot, IMAGE_FORMAT)
-        self._kept = self._seq
-        _log.info("snapshot_kept", seq=self._seq, bytes=len(snapshot.state))
+        self._kept = self.seq
+        _log.info("snapshot_kept", seq=self.seq, bytes=len(snapshot.state))
 
 
 def _batches(events: Iterable[StoredEvent], until: int) -> Iterable[list[StoredEvent]]:

@@ -72,6 +72,20 @@ def test_a_rebuild_from_nothing_gives_the_same_rows(
     assert len(before["calendar"]) > 8
 
 
+def test_a_follower_goes_on_where_it_was_although_no_snapshot_was_kept(
+    sequencer: Sequencer, postgres_dsn: str
+) -> None:
+    send(sequencer, b.book(gpus=3, start=1, end=2))
+    first = Follower(postgres_dsn, registry(), [Calendar()])
+    first.catch_up(sequencer.head.seq)
+    first.close()
+    send(sequencer, b.book(gpus=5, start=2, end=3))
+    again = Follower(postgres_dsn, registry(), [Calendar()])
+    again.catch_up(sequencer.head.seq)
+    again.close()
+    assert len(rows(postgres_dsn, "calendar")) == 2
+
+
 def test_a_row_is_never_there_without_its_checkpoint(
     sequencer: Sequencer, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
