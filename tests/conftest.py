@@ -1,4 +1,4 @@
-"""Real parts for tests: a PostgreSQL from the settings, else the embedded one."""
+"""Real parts for tests: each from the settings, else started by ourselves."""
 
 import os
 import secrets
@@ -9,6 +9,8 @@ import psycopg
 import pytest
 
 from connectors.embedded.server import EmbeddedPostgres, PostgresRefused
+from connectors.kafka.broker import BrokerRefused, LocalBroker
+from connectors.kafka.settings import KafkaSettings
 from connectors.postgres.migrate import migrate
 
 IN_CI = bool(os.environ.get("CI"))
@@ -52,6 +54,31 @@ def postgres_dsn(postgres_server: str) -> Iterator[str]:
         connection.execute(f'CREATE DATABASE {name} TEMPLATE "{template}"'.encode())
         yield psycopg.conninfo.make_conninfo(postgres_server, dbname=name)
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture(scope="session")
+def kafka_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where a real broker answers: one from the settings, else one of our own."""
+    given = os.environ.get("GPULEDGER_TEST_KAFKA")
+    if given:
+        yield given
+        return
+    broker = LocalBroker(tmp_path_factory.mktemp("kafka"))
+    try:
+        broker.start()
+        broker.wait()
+    except BrokerRefused as error:
+        if IN_CI:
+            raise
+        pytest.skip(f"no Kafka: {error}")
+    yield broker.bootstrap_servers
+    broker.stop()
+
+
+@pytest.fixture
+def kafka_settings(kafka_bootstrap: str) -> KafkaSettings:
+    """A prefix of its own on the broker; its topics are not made yet."""
+    return KafkaSettings((kafka_bootstrap,), prefix=f"test{secrets.token_hex(6)}.")
 
 
 @pytest.fixture(scope="session")

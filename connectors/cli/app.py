@@ -16,6 +16,7 @@ from connectors.cli import (
     running,
     seeing,
     telling,
+    topics,
     tracing,
 )
 from connectors.cli.console import options
@@ -75,6 +76,7 @@ for group in (
     inspecting.events,
     inspecting.projection,
     inspecting.schema,
+    topics.topics,
 ):
     app.add_typer(group)
 

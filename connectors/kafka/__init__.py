@@ -1,0 +1,1 @@
+"""Kafka: the way in for commands and the ordered public copy of every event."""
