@@ -54,9 +54,12 @@ COMMAND_VERBS: Mapping[str, Verb] = {
     "ReportActivity": Verb(frozenset({Role.SERVICE})),
     "ProposePlan": Verb(frozenset({Role.SERVICE})),
     "ConfirmClock": Verb(_OPERATORS),
+    "EraseSubject": Verb(_OPERATORS),
 }
 
 READ_VERBS: Mapping[str, Verb] = {
+    "directory": Verb(frozenset({Role.OPERATOR, Role.AUDITOR})),
+    "describe": Verb(_OPERATORS),
     "whoami": Verb(_EVERYONE),
     "status": Verb(_EVERYONE),
     "availability": Verb(_BOOKERS | {Role.SERVICE}),

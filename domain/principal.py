@@ -31,5 +31,14 @@ class Principal:
         return f"tenant/{self.tenant_id}" if self.tenant_id else f"principal/{self.id}"
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Who a principal is, as the directory beside the log knows it; no fact ever holds it."""
+
+    subject_id: PrincipalId
+    name: str
+    email: str = ""
+
+
 SYSTEM = Principal(PrincipalId("system"), Role.SERVICE)
 """The ledger itself, when a timer or a brake acts."""

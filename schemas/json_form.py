@@ -1,6 +1,7 @@
 """Commands as JSON: parsed by their annotations, with a pointer to whatever is wrong.
 
-Instants are RFC 3339 with an offset, on whole microseconds; everything else is as Avro has it.
+Instants are RFC 3339 with an offset, on whole microseconds; everything else is as Avro has it. A note
+is text to a caller; whoever takes it in seals it before the command is parsed.
 """
 
 import dataclasses
@@ -11,6 +12,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, NewType, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from domain.sealed import NOTE_CHARACTERS_MAX, Sealed
 from domain.timespan import MICROSECONDS, Instant
 from schemas.shapes import element, is_map, optional, plain
 
@@ -263,6 +265,8 @@ def _schema(annotation: Any) -> dict[str, Any]:  # noqa: ANN401 - annotations ar
         return {"type": "array", "maxItems": ITEMS_MAX, "items": _schema(get_args(annotation)[0])}
     if is_map(annotation):
         return {"type": "object", "additionalProperties": {"type": "string"}}
+    if annotation is Sealed:
+        return {"type": "string", "maxLength": NOTE_CHARACTERS_MAX}
     if dataclasses.is_dataclass(annotation) and isinstance(annotation, type):
         return json_schema(annotation)
     if isinstance(annotation, type) and issubclass(annotation, Enum):

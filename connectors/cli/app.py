@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from connectors.cli import (
+    auditing,
     booking,
     fleet,
     inspecting,
@@ -77,6 +78,8 @@ for group in (
     inspecting.projection,
     inspecting.schema,
     topics.topics,
+    auditing.audit,
+    auditing.directory,
 ):
     app.add_typer(group)
 

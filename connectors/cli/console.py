@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
@@ -23,6 +23,11 @@ from connectors.wiring import roles as wiring
 
 V = TypeVar("V", bound=Callable[..., Any])
 """A verb."""
+
+Note = Annotated[
+    str, typer.Option(help="free text for operators and auditors; sealed, so that it can be erased")
+]
+"""Words that stand beside a short reason."""
 
 DONE, REFUSED, USED_WRONGLY, NOT_REACHABLE = 0, 1, 2, 3
 

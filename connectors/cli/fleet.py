@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from connectors.cli.console import api, command, group, instant, refusals_told, tell
+from connectors.cli.console import Note, api, command, group, instant, refusals_told, tell
 
 node, node_verb = group("node", "Nodes: add, list, cordon, drain, maintain, fail, recover, retire")
 pool, pool_verb = group("pool", "Pools: open, list, close")
@@ -12,6 +12,7 @@ tenant, tenant_verb = group("tenant", "Tenants: register, list, close")
 quota, quota_verb = group("quota", "Quota: grant, list")
 
 NodeName = Annotated[str, typer.Argument(help="the node's name")]
+Code = Annotated[str, typer.Option(help="why, as a short code; it is recorded")]
 PoolName = Annotated[str, typer.Option("--pool", help="the pool")]
 
 
@@ -36,9 +37,9 @@ def add_node(
 
 
 @node_verb("cordon")
-def cordon(name: NodeName, reason: str = "") -> None:
+def cordon(name: NodeName, reason: Code = "", note: Note = "") -> None:
     """Give it no new holder."""
-    command(f"/v1/nodes/{name}/cordon", {"reason": reason})
+    command(f"/v1/nodes/{name}/cordon", {"reason": reason, "note": note or None})
 
 
 @node_verb("uncordon")
@@ -48,9 +49,9 @@ def uncordon(name: NodeName) -> None:
 
 
 @node_verb("drain")
-def drain(name: NodeName, reason: str = "") -> None:
+def drain(name: NodeName, reason: Code = "", note: Note = "") -> None:
     """Empty it: move what has not started, let what runs end."""
-    command(f"/v1/nodes/{name}/drain", {"reason": reason})
+    command(f"/v1/nodes/{name}/drain", {"reason": reason, "note": note or None})
 
 
 @node_verb("retire")

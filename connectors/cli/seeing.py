@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from connectors.cli.console import (
+    Note,
     api,
     command,
     duration,
@@ -146,15 +147,19 @@ def freeze(
     acts: Annotated[list[str], typer.Argument(help="apply, preempt, repair, plan, bookings")],
     reason: Annotated[str, typer.Option(help="why, as a short code; it is recorded")],
     pool: Annotated[str, typer.Option(help="one pool; all when not given")] = "",
+    note: Note = "",
 ) -> None:
     """Pull the brake on some kinds of act."""
-    command("/v1/freeze", {"acts": acts, "reason": reason, "pool_id": pool or None})
+    body = {"acts": acts, "reason": reason, "pool_id": pool or None, "note": note or None}
+    command("/v1/freeze", body)
 
 
 def thaw(
     acts: Annotated[list[str], typer.Argument(help="apply, preempt, repair, plan, bookings")],
     reason: Annotated[str, typer.Option(help="why, as a short code; it is recorded")],
     pool: Annotated[str, typer.Option(help="one pool; all when not given")] = "",
+    note: Note = "",
 ) -> None:
     """Let go of the brake."""
-    command("/v1/thaw", {"acts": acts, "reason": reason, "pool_id": pool or None})
+    body = {"acts": acts, "reason": reason, "pool_id": pool or None, "note": note or None}
+    command("/v1/thaw", body)

@@ -44,6 +44,10 @@ class Api:
         query = {"dry_run": "true"} if dry_run else {}
         return self._call("POST", path, json=body, headers=headers, params=query)
 
+    def put(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """The JSON of what was written. Raises `Refused`, `Unreachable`."""
+        return self._call("PUT", path, json=body)
+
     def _call(self, method: str, path: str, **how: Any) -> dict[str, Any]:  # noqa: ANN401 - httpx's own
         try:
             response = self._http.request(method, path, **how)

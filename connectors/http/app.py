@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 import psycopg
 from fastapi import FastAPI, Request
@@ -9,9 +10,11 @@ from fastapi.responses import JSONResponse
 from psycopg_pool import PoolTimeout
 from starlette.exceptions import HTTPException
 
-from connectors.http import metrics, pages, reads
+from connectors.http import directory, metrics, pages, reads
 from connectors.http.commanding import Commands, Gateway
+from connectors.http.directory import Directory
 from connectors.http.guard import Guard, Tokens
+from connectors.http.notes import Sealer
 from connectors.http.problems import bad_field, problem
 from connectors.http.reading import ReadModels
 from connectors.http.verbs import ROUTES
@@ -20,10 +23,18 @@ from schemas.json_form import BadField
 from schemas.registry import Registry
 
 
+class Subjects(Sealer, Directory, Protocol):
+    """Keys and names of principals, beside the log."""
+
+
 def create_app(
-    gateway: Gateway, read_models: ReadModels, tokens: Tokens, registry: Registry
+    gateway: Gateway,
+    read_models: ReadModels,
+    tokens: Tokens,
+    registry: Registry,
+    subjects: Subjects,
 ) -> FastAPI:
-    """The HTTP face over a gateway, read models and tokens."""
+    """The HTTP face over a gateway, read models, tokens, and what is known of their holders."""
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -34,13 +45,14 @@ def create_app(
     app = FastAPI(title="gpuledger", version="1", docs_url=None, redoc_url=None, lifespan=life)
     app.add_middleware(Guard, tokens=tokens)
     _answers(app)
-    commands = Commands(gateway, registry)
+    commands = Commands(gateway, registry, subjects)
     for route in sorted(ROUTES, key=lambda route: route.command is RequestReservation):
         commands.add(app, route)
     app.post("/v1/batch", summary="Many commands, each with its own key and outcome")(
         commands.batch
     )
-    reads.add(app, read_models, commands, registry)
+    reads.add(app, read_models, commands, registry, subjects)
+    directory.add(app, subjects)
     pages.add(app, read_models)
     metrics.add(app, read_models)
     return app

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route as PlainRoute
 
 from connectors.http.guard import BODY_BYTES_MAX
+from connectors.http.notes import Sealer, seal_note
 from connectors.http.problems import of_outcome, problem, refused
 from connectors.http.query import flag, whole
 from connectors.http.seeing import own_facts
@@ -34,9 +35,10 @@ class Gateway(Protocol):
 class Commands:
     """Commands from JSON to outcomes."""
 
-    def __init__(self, gateway: Gateway, registry: Registry) -> None:
-        """Over a gateway."""
+    def __init__(self, gateway: Gateway, registry: Registry, sealer: Sealer) -> None:
+        """Over a gateway; notes are sealed before they go anywhere."""
         self._gateway = gateway
+        self._sealer = sealer
         self._registry = registry
 
     def add(self, app: FastAPI, route: Route) -> None:
@@ -47,9 +49,10 @@ class Commands:
             if not key:
                 detail = "every command needs an Idempotency-Key header, new for each intent"
                 return problem(400, "malformed", detail, pointer="", field="Idempotency-Key")
-            values = await _json(request)
+            values = await body_of(request)
             _from_path(request, values)
             _expect(request, route.command, values)
+            await seal_note(self._sealer, request.state.principal, route.command, values)
             command = parse(route.command, values)
             dry_run = flag(request, "dry_run")
             submission = self.submission(request.state.principal, key, command, dry_run=dry_run)
@@ -123,7 +126,7 @@ class Commands:
 
     async def batch(self, request: Request) -> Response:
         """Commands in order, each decided by itself; the answers stand in the same order."""
-        values = await _json(request)
+        values = await body_of(request)
         entries = values.pop("commands", None)
         _none_left(values, "")
         if not isinstance(entries, list):
@@ -132,7 +135,7 @@ class Commands:
             raise BadField("/commands", f"must have at most {BATCH_COMMANDS_MAX} commands")
         principal: Principal = request.state.principal
         brief = flag(request, "brief")
-        asked = [self._entry(at, entry) for at, entry in enumerate(entries)]
+        asked = [await self._entry(principal, at, entry) for at, entry in enumerate(entries)]
         outcomes = await self._gateway.submit(
             [self.submission(principal, key, command) for key, command in asked]
         )
@@ -146,7 +149,12 @@ class Commands:
         ]
         return JSONResponse({"outcomes": told})
 
-    def _entry(self, at: int, entry: Any) -> tuple[str, Command]:  # noqa: ANN401 - JSON
+    async def _entry(
+        self,
+        principal: Principal,
+        at: int,
+        entry: Any,  # noqa: ANN401 - JSON
+    ) -> tuple[str, Command]:
         pointer = f"/commands/{at}"
         if not isinstance(entry, dict) or "key" not in entry:
             raise BadField(f"{pointer}/key", "every command needs a key")
@@ -155,7 +163,13 @@ class Commands:
         if kind is None:
             raise BadField(f"{pointer}/command", "no such command")
         key = text_of(entry["key"], f"{pointer}/key")
-        return key, parse(kind, entry.get("body", {}), f"{pointer}/body")
+        body = entry.get("body", {})
+        if isinstance(body, dict):
+            try:
+                await seal_note(self._sealer, principal, kind, body)
+            except BadField as error:
+                raise error.below(f"{pointer}/body") from None
+        return key, parse(kind, body, f"{pointer}/body")
 
     def _brief(
         self, outcome: Outcome, reader: Principal, command: Command, *, brief: bool
@@ -202,7 +216,7 @@ def _expect(request: Request, command: type[Command], values: dict[str, Any]) ->
     values["expected_version"] = whole(seen, "If-Match")
 
 
-async def _json(request: Request) -> dict[str, Any]:
+async def body_of(request: Request) -> dict[str, Any]:
     """The JSON object of a body; an empty body is an empty one."""
     body = bytearray()
     async for chunk in request.stream():

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
 from connectors.http.commanding import Commands
+from connectors.http.notes import Sealer, open_notes
 from connectors.http.problems import facts_for, problem, refused
 from connectors.http.query import instant, number, storable, whole
 from connectors.http.reading import ReadModels, Rows, instants_as_text
@@ -52,9 +53,11 @@ READS = {
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def add(app: FastAPI, models: ReadModels, commands: Commands, registry: Registry) -> None:
+def add(
+    app: FastAPI, models: ReadModels, commands: Commands, registry: Registry, sealer: Sealer
+) -> None:
     """Register every read."""
-    reads = _Reads(models, commands, registry)
+    reads = _Reads(models, commands, registry, sealer)
     for path, verb in READS.items():
         handler: Handler = getattr(reads, verb)
         app.add_api_route(path, _allowed(verb, handler), methods=["GET"], name=verb)
@@ -77,10 +80,13 @@ def _allowed(verb: str, handler: Handler) -> Handler:
 
 
 class _Reads:
-    def __init__(self, models: ReadModels, commands: Commands, registry: Registry) -> None:
+    def __init__(
+        self, models: ReadModels, commands: Commands, registry: Registry, sealer: Sealer
+    ) -> None:
         self._models = models
         self._commands = commands
         self._registry = registry
+        self._sealer = sealer
 
     async def health(self) -> Response:
         """Whether the service can decide and be read; needs no token."""
@@ -282,6 +288,7 @@ class _Reads:
             await self._reached("reservations", events[-1]["seq"])
             mine = await self._models.own_reservations(who, named)
             events = [e for e in events if _may_see(who, e, mine)]
+        await open_notes(self._sealer, who, [event["fact"] for event in events])
         return [(event["seq"], event) for event in events]
 
     async def _live(self, request: Request, who: Principal, after: int) -> AsyncIterator[str]:

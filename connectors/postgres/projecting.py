@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import psycopg
 import structlog
@@ -11,12 +12,17 @@ from connectors.postgres.journal import CHANNEL, JournalReader, connect
 from connectors.postgres.read_models import PUBLIC, CheckpointMoved, ReadModelStore
 from connectors.postgres.recorded import recorded
 from domain.evolve import evolve
+from domain.facts.shard import SubjectErased
+from domain.ids import PrincipalId
 from domain.journal import Snapshot, StoredEvent
 from domain.ledger import Ledger
 from domain.record import Recorded
 from projections.projection import Projection, state_hash
 from schemas.image import IMAGE_FORMAT, hash_of, image_of, ledger_from, pack, unpack
 from schemas.registry import Registry
+
+ForgetSubject = Callable[[psycopg.Connection[Any], PrincipalId, int], None]
+"""Drops what is known of a subject until a position; doing it twice is once."""
 
 BATCH_EVENTS_MAX = 1_000
 SNAPSHOT_EVENTS = 50_000
@@ -45,8 +51,10 @@ class Follower:
         *,
         schema: str = PUBLIC,
         snapshots: bool = True,
+        forget_subject: ForgetSubject | None = None,
     ) -> None:
         """Fold what was projected before, without writing it again."""
+        self._forget_subject = forget_subject
         self._registry = registry
         self._reader = JournalReader(dsn)
         self._connection = connect(dsn)
@@ -98,12 +106,19 @@ class Follower:
         if not events:
             return 0
         batch = [recorded(event, self._registry) for event in events]
+        self._forget(batch)
         for following in self.following:
             if not following.poison:
                 self._project(following, batch)
         if self._snapshots is not None:
             self._snapshots.fold(batch)
         return len(events)
+
+    def _forget(self, batch: Iterable[Recorded]) -> None:
+        """Names and keys of erased subjects go before any checkpoint says that they went."""
+        for entry in batch:
+            if self._forget_subject is not None and isinstance(entry.fact, SubjectErased):
+                self._forget_subject(self._connection, entry.fact.subject_id, entry.seq)
 
     def _project(self, following: Following, batch: Iterable[Recorded]) -> None:
         """One projection's rows, checkpoint and hash in one transaction; poison stops it alone."""

@@ -18,6 +18,8 @@ from connectors.embedded.folder import DataFolder
 from connectors.embedded.server import EmbeddedPostgres
 from connectors.http.app import create_app
 from connectors.http.reading import ReadModels
+from connectors.keys.subjects import Subjects
+from connectors.keys.subjects import forget as forget_subject
 from connectors.planner.planner import run as run_planner
 from connectors.postgres.journal import JournalReader, PostgresJournal
 from connectors.postgres.migrate import migrate
@@ -125,7 +127,7 @@ def _until_signalled() -> Callable[[], bool]:
 def serve_follower(service: Service) -> int:
     """The read models and the snapshots, until told to stop."""
     stopped = _until_signalled()
-    follower = Follower(service.dsn, registry(), all_projections())
+    follower = Follower(service.dsn, registry(), all_projections(), forget_subject=forget_subject)
     settle_memory()
     follower.run(stopped)
     follower.close()
@@ -189,11 +191,13 @@ def serve_planner(service: Service) -> int:
 
 def serve_http(service: Service, tokens: Path, port: int, host: str = "127.0.0.1") -> int:
     """The HTTP face, until told to stop."""
+    models = ReadModels.of(service.dsn)
     app = create_app(
         AsyncGateway(Path(service.socket)),
-        ReadModels.of(service.dsn),
+        models,
         Tokens.read(tokens),
         registry(),
+        Subjects(models.pool),
     )
     uvicorn.run(
         app,

@@ -27,6 +27,7 @@ from domain.commands.reservation import (
     RequestReservation,
     ShrinkReservation,
 )
+from domain.commands.subject import EraseSubject
 from domain.commands.tenant import (
     AmendQuota,
     CloseTenant,
@@ -69,6 +70,7 @@ Command = (
     | ReportActivity
     | ProposePlan
     | ConfirmClock
+    | EraseSubject
 )
 
 COMMANDS: dict[str, type[Command]] = {command.__name__: command for command in Command.__args__}
@@ -92,6 +94,7 @@ __all__ = [
     "ConsentOverflow",
     "CordonNode",
     "DrainNode",
+    "EraseSubject",
     "ExtendReservation",
     "Freeze",
     "GiveBack",

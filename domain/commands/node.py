@@ -7,6 +7,7 @@ from enum import StrEnum
 from domain.facts.hardware import ReportStamp
 from domain.facts.node import CheckReport, LevelGroup
 from domain.ids import MaintenanceId, NodeId, PoolId
+from domain.sealed import Sealed
 from domain.timespan import Instant
 
 
@@ -40,6 +41,7 @@ class CordonNode:
 
     node_id: NodeId
     reason: str = ""
+    note: Sealed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class DrainNode:
 
     node_id: NodeId
     reason: str = ""
+    note: Sealed | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from domain.ids import PoolId, ReservationId
 from domain.policy import PoolPolicy
+from domain.sealed import Sealed
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Freeze:
     acts: tuple[str, ...]
     reason: str
     pool_id: PoolId | None = None
+    note: Sealed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class Thaw:
     acts: tuple[str, ...]
     reason: str
     pool_id: PoolId | None = None
+    note: Sealed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +58,4 @@ class Preempt:
     pool_id: PoolId
     victims: tuple[ReservationId, ...]
     reason: str
+    note: Sealed | None = None

@@ -16,6 +16,7 @@ from domain.decide import (
     preempting,
     reports,
     reservations,
+    subjects,
     tenants,
 )
 from domain.decide.transcript import Transcript
@@ -60,6 +61,7 @@ RULES: dict[type[Command], Rule] = {
     c.ReportActivity: reports.report_activity,
     c.ProposePlan: planning.propose_plan,
     c.ConfirmClock: reports.confirm_clock,
+    c.EraseSubject: subjects.erase_subject,
 }
 assert RULES.keys() == set(COMMANDS.values())
 

@@ -6,6 +6,7 @@ from domain.ids import NAME_CHARACTERS_MAX, NodeId, PoolId, TenantId, is_name
 from domain.ledger import Ledger
 from domain.policy import Act
 from domain.refusals import Reason, Refusal, refuse
+from domain.sealed import BOX_BYTES_MAX, Sealed
 from domain.timespan import FAR_FUTURE, MICROSECONDS, Timespan
 
 TAGS_MAX = 32
@@ -24,6 +25,15 @@ def name(field: str, text: str) -> Refusal | None:
 def code(field: str, text: str) -> Refusal | None:
     """A reason is a short code or nothing: free text would be personal data in the clear."""
     return name(field, text) if text else None
+
+
+def note(field: str, sealed: Sealed | None) -> Refusal | None:
+    """A note is somebody's, and short."""
+    if sealed is None:
+        return None
+    if len(sealed.box) > BOX_BYTES_MAX:
+        return refuse(Reason.LIMIT, limit="box_bytes_max", max=BOX_BYTES_MAX, asked=len(sealed.box))
+    return name(f"{field}/subject_id", sealed.subject_id)
 
 
 def text_map(field: str, texts: Mapping[str, str]) -> Refusal | None:

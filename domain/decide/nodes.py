@@ -115,7 +115,11 @@ def report_acceptance(t: Transcript, command: ReportAcceptance) -> Refusal | Non
 
 def cordon_node(t: Transcript, command: CordonNode) -> Refusal | None:
     """No new holder; those that it has stay."""
-    refusal = checks.known_node(t.ledger, command.node_id) or checks.code("reason", command.reason)
+    refusal = (
+        checks.known_node(t.ledger, command.node_id)
+        or checks.code("reason", command.reason)
+        or checks.note("note", command.note)
+    )
     if refusal:
         return refusal
     node = t.ledger.nodes[command.node_id]
@@ -123,7 +127,7 @@ def cordon_node(t: Transcript, command: CordonNode) -> Refusal | None:
         return None
     if NodeState.CORDONED not in NODE_STEPS[node.state] or node.state is NodeState.SUSPECTED:
         return wrong_state(node, "cordon")
-    t.write(NodeCordoned(node.pool_id, node.id, command.reason))
+    t.write(NodeCordoned(node.pool_id, node.id, command.reason, command.note))
     return None
 
 
@@ -147,7 +151,11 @@ def uncordon_node(t: Transcript, command: UncordonNode) -> Refusal | None:
 
 def drain_node(t: Transcript, command: DrainNode) -> Refusal | None:
     """A node empties: what has not started moves, what runs may end."""
-    refusal = checks.known_node(t.ledger, command.node_id) or checks.code("reason", command.reason)
+    refusal = (
+        checks.known_node(t.ledger, command.node_id)
+        or checks.code("reason", command.reason)
+        or checks.note("note", command.note)
+    )
     if refusal:
         return refusal
     node = t.ledger.nodes[command.node_id]
@@ -155,7 +163,7 @@ def drain_node(t: Transcript, command: DrainNode) -> Refusal | None:
         return None
     if node.state not in {NodeState.READY, NodeState.CORDONED}:
         return wrong_state(node, "drain")
-    t.write(NodeDrainStarted(node.pool_id, node.id, command.reason))
+    t.write(NodeDrainStarted(node.pool_id, node.id, command.reason, command.note))
     loss = Loss(node, all_slots(node), from_now(t, FAR_FUTURE), "drain")
     lose(t, loss, only=UPCOMING)
     settle_drain(t, node)

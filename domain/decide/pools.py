@@ -65,7 +65,7 @@ def freeze(t: Transcript, command: Freeze) -> Refusal | None:
     for pool_id in pools:
         acts = tuple(sorted(set(command.acts) - t.ledger.pools[pool_id].frozen))
         if acts:
-            t.write(PoolFrozen(pool_id, acts, command.reason, None))
+            t.write(PoolFrozen(pool_id, acts, command.reason, command.note))
     return None
 
 
@@ -77,7 +77,7 @@ def thaw(t: Transcript, command: Thaw) -> Refusal | None:
     for pool_id in pools:
         acts = tuple(sorted(set(command.acts) & t.ledger.pools[pool_id].frozen))
         if acts:
-            t.write(PoolThawed(pool_id, acts, command.reason, None))
+            t.write(PoolThawed(pool_id, acts, command.reason, command.note))
     return None
 
 
@@ -90,7 +90,7 @@ def _braked(t: Transcript, command: Freeze | Thaw) -> Refusal | tuple[PoolId, ..
             return refuse(Reason.MALFORMED, field="acts", problem=problem)
     if not command.acts:
         return refuse(Reason.MALFORMED, field="acts", problem="name at least one kind of act")
-    refusal = checks.name("reason", command.reason)
+    refusal = checks.name("reason", command.reason) or checks.note("note", command.note)
     if refusal:
         return refusal
     if command.pool_id is None:

@@ -13,6 +13,7 @@ from domain.ids import OrderId, ReservationId
 from domain.policy import Act
 from domain.refusals import Reason, Refusal, refuse
 from domain.reservation import Reservation
+from domain.sealed import Sealed
 from domain.states import RUNNING, UPCOMING, ReservationState
 from domain.timespan import Instant, seconds
 from domain.units import Segment
@@ -47,6 +48,7 @@ def preempt(t: Transcript, command: Preempt) -> Refusal | None:
     """An operator's order that some reservations give way, together."""
     refusal = (
         checks.name("reason", command.reason)
+        or checks.note("note", command.note)
         or checks.known_pool(t.ledger, command.pool_id)
         or checks.not_frozen(t.ledger, command.pool_id, Act.PREEMPT)
     )
@@ -70,7 +72,7 @@ def preempt(t: Transcript, command: Preempt) -> Refusal | None:
         return refuse(Reason.MALFORMED, field="victims", problem="name at least one")
     pool = t.ledger.pools[command.pool_id]
     until = Instant(t.second + seconds(pool.policy.grace_seconds))
-    _write_order(t, victims, until, None, command.reason, asked_milli=0)
+    _write_order(t, victims, until, None, command.reason, asked_milli=0, note=command.note)
     return None
 
 
@@ -140,6 +142,7 @@ def _write_order(
     reason: str,
     *,
     asked_milli: int,
+    note: Sealed | None = None,
 ) -> None:
     """The order, each victim's notice, and the end of those that lose everything at once."""
     order_id = OrderId(t.new_id("preemption"))
@@ -153,6 +156,7 @@ def _write_order(
             until,
             asked_milli,
             sum(victim.milli for victim in victims),
+            note,
         )
     )
     for victim in victims:

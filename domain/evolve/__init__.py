@@ -88,6 +88,7 @@ STEPS: dict[type[facts.Fact], Step] = {
     plan.PlanAdopted: _nothing,
     plan.PlanRefused: _nothing,
     shard.AccessDenied: _nothing,
+    shard.SubjectErased: _nothing,
     shard.LeaseTaken: _nothing,
     shard.ClockClamped: _nothing,
     shard.ClockConfirmed: _nothing,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from domain.facts.fact import OfNode
 from domain.ids import MaintenanceId, NodeId, PoolId
+from domain.sealed import Sealed
 from domain.timespan import Instant
 
 
@@ -76,6 +77,7 @@ class NodeCordoned(OfNode):
     pool_id: PoolId
     node_id: NodeId
     reason: str
+    note: Sealed | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,7 @@ class NodeDrainStarted(OfNode):
     pool_id: PoolId
     node_id: NodeId
     reason: str
+    note: Sealed | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from domain.facts.fact import OfPool
 from domain.ids import OrderId, PoolId, ReservationId
 from domain.policy import PoolPolicy
+from domain.sealed import Sealed
 from domain.timespan import Instant
 
 
@@ -32,7 +33,7 @@ class PoolFrozen(OfPool):
     pool_id: PoolId
     acts: tuple[str, ...]
     reason: str
-    note: bytes | None
+    note: Sealed | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class PoolThawed(OfPool):
     pool_id: PoolId
     acts: tuple[str, ...]
     reason: str
-    note: bytes | None
+    note: Sealed | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +65,4 @@ class PreemptionOrdered(OfPool):
     grace_until: Instant
     asked_milli: int
     moved_milli: int
+    note: Sealed | None

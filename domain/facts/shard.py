@@ -29,6 +29,15 @@ class AccessDenied(OfShard):
 
 
 @dataclass(frozen=True, slots=True)
+class SubjectErased(OfShard):
+    """A principal's name and the words that it wrote until now are forgotten."""
+
+    shard: int
+    subject_id: PrincipalId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class LeaseTaken(OfShard):
     """A writer took the shard under a new epoch; older writers are fenced."""
 

@@ -70,7 +70,7 @@ def _least(command: type[Any]) -> dict[str, Any]:
         return START if schema.get("format") == "date-time" else kinds[schema["type"]]
 
     body = fill(json_schema(command))
-    in_path = {"pool_id", "node_id", "tenant_id", "grant_id", "reservation_id", "maintenance_id"}
+    in_path = set(command.__dataclass_fields__)
     route = next(r for r in ROUTES if r.command is command)
     named = {name for name in in_path if "{" + name + "}" in route.path}
     return {name: value for name, value in body.items() if name not in named}

@@ -26,7 +26,7 @@ def _stored(seq: int, fact: Any) -> tuple[OutcomeFact, Any]:
 
 def _reclaim() -> list[tuple[OutcomeFact, Any]]:
     order = PreemptionOrdered(
-        PoolId("main"), OrderId("o"), (THEIRS,), MINE, "reclaim", Instant(0), 8000, 8000
+        PoolId("main"), OrderId("o"), (THEIRS,), MINE, "reclaim", Instant(0), 8000, 8000, None
     )
     preempted = ReservationPreempted(THEIRS, OrderId("o"), Instant(1), "reclaim")
     booked = ReservationConfirmed(
