@@ -12,14 +12,25 @@ from typing import Annotated, Any
 
 import typer
 
-from connectors.cli.console import NOT_REACHABLE, REFUSED, err, fail, folder, options, tell
+from connectors.cli.console import (
+    NOT_REACHABLE,
+    REFUSED,
+    USED_WRONGLY,
+    err,
+    fail,
+    folder,
+    options,
+    tell,
+)
 from connectors.client.http import Api, Refused, Unreachable
 from connectors.embedded.folder import DataFolder, FolderRefused
 from connectors.embedded.server import EmbeddedPostgres, PostgresRefused
+from connectors.kafka.broker import BrokerRefused
 from connectors.running.files import Service, forget_service, write_service
 from connectors.running.supervised import SUPERVISOR, end_with_supervisor
 from connectors.tokens.tokens import Tokens
 from connectors.wiring import roles as wiring
+from connectors.wiring.roles import KAFKA_ROLES
 
 READY_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 20
@@ -59,8 +70,14 @@ def _free_port(port: int) -> int:
 def dev(
     port: Annotated[int, typer.Option(help="0 takes any free one")] = 8420,
     dsn: Annotated[str, typer.Option(help="a PostgreSQL of yours; embedded when not given")] = "",
+    kafka: Annotated[
+        bool, typer.Option("--kafka", help="with a local broker, unless KAFKA_BOOTSTRAP_SERVERS")
+    ] = False,
 ) -> None:
-    """Run the whole service here: PostgreSQL, the ledger, a simulated fleet, HTTP."""
+    """Run the whole service here: PostgreSQL, the ledger, a simulated fleet, HTTP.
+
+    Where a broker is named in the environment, or started by `--kafka`, Kafka's roles run too.
+    """
     begun = time.monotonic()
     wiring.log_as_lines()
     port = _free_port(port)
@@ -68,17 +85,24 @@ def dev(
         data = DataFolder.open(folder(), clock="wall")
     except FolderRefused as error:
         fail(REFUSED, str(error))
-    server = None
+    server = broker = None
     try:
+        if kafka and not os.environ.get("KAFKA_BOOTSTRAP_SERVERS"):
+            broker = wiring.local_broker(data, _tell)
+            os.environ["KAFKA_BOOTSTRAP_SERVERS"] = broker.start()
         if not dsn:
             server = wiring.embedded(data, _tell)
             dsn = server.start()
         wiring.prepare(dsn)
+        if broker is not None:
+            broker.wait()
         _run(data, dsn, port, begun)
-    except PostgresRefused as error:
+    except (PostgresRefused, BrokerRefused) as error:
         fail(NOT_REACHABLE, str(error))
     finally:
         forget_service(data.path)
+        if broker is not None:
+            broker.stop()
         if server is not None:
             server.stop()
         data.close()
@@ -92,7 +116,8 @@ def _run(data: DataFolder, dsn: str, port: int, begun: float) -> None:
     """The roles as processes, until a signal comes or one of them cannot be kept up."""
     service = _service(data, dsn, port)
     stopped = _signalled()
-    children = {role: _spawn(role, data.path) for role in wiring.ROLES}
+    roles = (*wiring.ROLES, *_kafka_roles())
+    children = {role: _spawn(role, data.path) for role in roles}
     try:
         _await_ready(service, children, stopped)
         if not stopped():
@@ -101,6 +126,19 @@ def _run(data: DataFolder, dsn: str, port: int, begun: float) -> None:
         _watch(data.path, children, stopped)
     finally:
         _stop(children)
+
+
+def _kafka_roles() -> tuple[str, ...]:
+    """The roles that a configured broker adds, once its topics are there."""
+    if not os.environ.get("KAFKA_BOOTSTRAP_SERVERS"):
+        return ()
+    from connectors.wiring import kafka
+
+    try:
+        kafka.create_topics(None)
+    except kafka.KafkaError as error:
+        fail(NOT_REACHABLE, f"Kafka says: {error}", "is KAFKA_BOOTSTRAP_SERVERS right?")
+    return kafka.ROLES
 
 
 def _service(data: DataFolder, dsn: str, port: int) -> Service:
@@ -223,7 +261,7 @@ def _stop(children: dict[str, subprocess.Popen[bytes]]) -> None:
 
 
 def serve(
-    role: Annotated[str, typer.Argument(help=", ".join(wiring.ROLES))],
+    role: Annotated[str, typer.Argument(help=", ".join((*wiring.ROLES, *KAFKA_ROLES)))],
     virtual: Annotated[bool, typer.Option("--virtual", help="time is what commands say")] = False,
     host: Annotated[str, typer.Option(help="the address that http listens on")] = "127.0.0.1",
 ) -> None:
@@ -252,9 +290,25 @@ def serve(
         case "http":
             port = int(service.url.rsplit(":", 1)[1])
             status = wiring.serve_http(service, path / "tokens.json", port, host)
+        case name if name in KAFKA_ROLES:
+            status = _serve_kafka(name, service)
         case _:
-            raise typer.BadParameter(f"{role!r} is no role; there are {', '.join(wiring.ROLES)}")
+            known = ", ".join((*wiring.ROLES, *KAFKA_ROLES))
+            raise typer.BadParameter(f"{role!r} is no role; there are {known}")
     raise typer.Exit(status)
+
+
+def _serve_kafka(role: str, service: Service) -> int:
+    """A role that speaks with Kafka; its exit status."""
+    from connectors.wiring import kafka
+
+    try:
+        return kafka.serve(role, service)
+    except kafka.KafkaNotConfigured as error:
+        fail(USED_WRONGLY, str(error))
+    except kafka.Halted as error:
+        fail(REFUSED, f"{role} has halted: {error}", "`gpuledger doctor` says it, too")
+    return REFUSED
 
 
 def migrate(dsn: Annotated[str, typer.Argument(help="the database")]) -> None:
@@ -277,7 +331,12 @@ def doctor() -> None:
             rows.append(
                 {"what": "ledger", "state": f"{health['status']}, seq {health['head']}", "ok": True}
             )
-            for p in api.get("/v1/projections")["projections"]:
+            known = api.get("/v1/projections")
+            for relay in known["relay"]:
+                behind = f"{relay['lag']} events, {relay['lag_seconds']:.1f} s behind"
+                state = relay["halted"] or behind
+                rows.append({"what": "relay to Kafka", "state": state, "ok": not relay["halted"]})
+            for p in known["projections"]:
                 lag = health["head"] - p["seq"]
                 state = p["poison"] or f"{lag} events behind"
                 rows.append(

@@ -18,6 +18,17 @@ LAG = Gauge(
     ["projection"],
     registry=REGISTRY,
 )
+RELAY_LAG = Gauge(
+    "gpuledger_relay_lag_events", "Events that are not on Kafka yet", registry=REGISTRY
+)
+RELAY_LAG_SECONDS = Gauge(
+    "gpuledger_relay_lag_seconds",
+    "How long ago the first event was recorded that is not on Kafka yet",
+    registry=REGISTRY,
+)
+RELAY_HALTED = Gauge(
+    "gpuledger_relay_halted", "1 while topic and log contradict each other", registry=REGISTRY
+)
 
 
 def observe(method: str, seconds: float) -> None:
@@ -37,6 +48,10 @@ def add(app: FastAPI, models: ReadModels) -> None:
         for row in rows:
             HEAD.set(row["head"])
             LAG.labels(row["name"]).set(row["lag"])
+        for row in await models.relay():
+            RELAY_LAG.set(row["lag"])
+            RELAY_LAG_SECONDS.set(row["lag_seconds"])
+            RELAY_HALTED.set(bool(row["halted"]))
         return Response(generate_latest(REGISTRY), media_type=CONTENT_TYPE_LATEST)
 
     app.add_api_route("/metrics", metrics, methods=["GET"], include_in_schema=False)

@@ -47,6 +47,15 @@ class ReadModels:
         rows = await self.rows("SELECT seq FROM projection WHERE name = %(name)s", name=projection)
         return int(rows[0]["seq"]) if rows else 0
 
+    async def relay(self) -> Rows:
+        """How far the copy on Kafka is behind the log; no row where there never was a relay."""
+        return await self.rows(
+            "SELECT m.seq, h.seq - m.seq AS lag, m.halted, coalesce((extract(epoch FROM now())"
+            " - (SELECT j.recorded_at FROM journal j WHERE j.shard = m.shard AND j.seq = m.seq + 1)"
+            " / 1e6)::float8, 0) AS lag_seconds"
+            " FROM relay_mark m JOIN log_head h USING (shard) WHERE m.shard = 0"
+        )
+
     async def status(self, reader: Principal) -> Rows:
         """Pools with what is held of them at this moment, as far as the reader may see it."""
         return await self.rows(

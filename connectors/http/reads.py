@@ -197,7 +197,7 @@ class _Reads:
             "SELECT name, version, seq, encode(hash, 'hex') AS hash, poison"
             " FROM projection ORDER BY name"
         )
-        return JSONResponse({"projections": rows})
+        return JSONResponse({"projections": rows, "relay": await self._models.relay()})
 
     async def availability(self, request: Request) -> Response:
         """Whether an ask fits, and the nearest windows in which it would; nothing is booked."""

@@ -143,6 +143,13 @@ def states(settings: KafkaSettings) -> dict[str, TopicState]:
     return found
 
 
+def topic_id(settings: KafkaSettings, name: str) -> str:
+    """The id that the brokers gave a topic: one that is made anew gets another."""
+    with admin(settings) as client:
+        (described,) = client.describe_topics([settings.prefix + name])
+    return str(described["topic_id"])
+
+
 def check(settings: KafkaSettings) -> list[Finding]:
     """What is wrong with the topics, and what is merely weak."""
     found = states(settings)

@@ -183,7 +183,8 @@ class PostgresJournal(JournalReader):
     def take_lease(self, holder: str) -> Head:
         """Become the writer, waiting for the former one's term to end.
 
-        Raises `JournalUnavailable`, also when another writer keeps the shard for too long.
+        Raises `JournalUnavailable`, also when another writer keeps the shard for too long, and
+        `Fenced` when the relay found that log and topic are a fork.
         """
         until = time.monotonic() + LEASE_WAIT_SECONDS_MAX
         values = {"shard": self.shard, "holder": holder, "seconds": LEASE_SECONDS}
@@ -196,13 +197,17 @@ class PostgresJournal(JournalReader):
         heads = self._rows("raise_epoch", shard=self.shard, epoch=self._epoch)
         if not heads:
             raise JournalUnavailable(f"the lease of epoch {self._epoch} was lost again")
+        self.renew_lease()
         return Head(**heads[0])
 
     def renew_lease(self) -> None:
         """Stay the writer. Raises `Fenced`, `JournalUnavailable`."""
         values = {"shard": self.shard, "epoch": self._epoch, "seconds": LEASE_SECONDS}
-        if not self._rows("renew_lease", **values):
+        rows = self._rows("renew_lease", **values)
+        if not rows:
             raise Fenced(f"epoch {self._epoch} of shard {self.shard} is over")
+        if rows[0]["fork"]:
+            raise Fenced(f"shard {self.shard}: {rows[0]['fork']}")
 
     def release_lease(self) -> None:
         """Let the next writer in without a wait."""

@@ -5,8 +5,16 @@ from collections.abc import Sequence
 from kafka.errors import KafkaError
 
 from connectors.kafka import topics
+from connectors.kafka.relay import Halted, Relay
+from connectors.kafka.relay import run as run_relay
 from connectors.kafka.settings import KafkaNotConfigured, settings_from
 from connectors.kafka.topics import Finding
+from connectors.postgres.journal import JournalReader
+from connectors.postgres.marks import PostgresMarks
+from connectors.running.files import Service
+from connectors.wiring.roles import KAFKA_ROLES as ROLES
+from connectors.wiring.roles import until_signalled
+from schemas.registry import registry
 
 
 def create_topics(replicas: int | None) -> Sequence[str]:
@@ -19,4 +27,34 @@ def check_topics() -> Sequence[Finding]:
     return topics.check(settings_from())
 
 
-__all__ = ["Finding", "KafkaError", "KafkaNotConfigured", "check_topics", "create_topics"]
+def serve(role: str, service: Service) -> int:
+    """A role that speaks with Kafka, until told to stop; its exit status.
+
+    Raises `KafkaNotConfigured`, and `Halted` when topic and log contradict each other.
+    """
+    assert role in ROLES, "the command line has looked"
+    return serve_relay(service)
+
+
+def serve_relay(service: Service) -> int:
+    """Every event to its topic, until told to stop."""
+    stopped = until_signalled()
+    marks = PostgresMarks(service.dsn)
+    relay = Relay(JournalReader(service.dsn), marks, registry(), settings_from())
+    try:
+        run_relay(relay, marks, marks.wait, stopped)
+    finally:
+        marks.close()
+    return 0
+
+
+__all__ = [
+    "ROLES",
+    "Finding",
+    "Halted",
+    "KafkaError",
+    "KafkaNotConfigured",
+    "check_topics",
+    "create_topics",
+    "serve",
+]

@@ -18,6 +18,7 @@ from connectors.embedded.folder import DataFolder
 from connectors.embedded.server import EmbeddedPostgres
 from connectors.http.app import create_app
 from connectors.http.reading import ReadModels
+from connectors.kafka.broker import LocalBroker
 from connectors.keys.subjects import Subjects
 from connectors.keys.subjects import forget as forget_subject
 from connectors.planner.planner import run as run_planner
@@ -47,6 +48,9 @@ SIMULATED_DELAYS = Delays(apply_ms=800, free_ms=1_200, spread_ms=400)
 
 ROLES = ("sequencer", "follower", "reconciler", "planner", "http")
 """The roles of a service, each a process."""
+
+KAFKA_ROLES = ("relay",)
+"""The roles that a service has besides where a broker is configured."""
 
 
 def log_as_lines() -> None:
@@ -83,6 +87,11 @@ def embedded(folder: DataFolder, tell: Callable[[str], None]) -> EmbeddedPostgre
     return EmbeddedPostgres(folder.path, folder.secret("postgres").hex(), tell=tell)
 
 
+def local_broker(folder: DataFolder, tell: Callable[[str], None]) -> LocalBroker:
+    """The Kafka broker of a data folder."""
+    return LocalBroker(folder.path / "kafka", tell=tell)
+
+
 def api(url: str, token: str) -> Api:
     """The HTTP face of a service."""
     return Api(url, token)
@@ -113,7 +122,8 @@ def serve_sequencer(service: Service, secret: bytes, *, virtual: bool) -> int:
     return serve_until_signalled(server, lambda: None)
 
 
-def _until_signalled() -> Callable[[], bool]:
+def until_signalled() -> Callable[[], bool]:
+    """Whether a signal to stop has come since."""
     stopped = [False]
 
     def stop(*_: object) -> None:
@@ -126,7 +136,7 @@ def _until_signalled() -> Callable[[], bool]:
 
 def serve_follower(service: Service) -> int:
     """The read models and the snapshots, until told to stop."""
-    stopped = _until_signalled()
+    stopped = until_signalled()
     follower = Follower(service.dsn, registry(), all_projections(), forget_subject=forget_subject)
     settle_memory()
     follower.run(stopped)
@@ -150,7 +160,7 @@ def source_of(reader: JournalReader) -> Callable[[int, int], Sequence[Recorded]]
 
 def serve_reconciler(service: Service) -> int:
     """The simulated fleet and what keeps it in step, until told to stop."""
-    stopped = _until_signalled()
+    stopped = until_signalled()
     reader = JournalReader(service.dsn)
     fleet = SimulatedFleet(delays=SIMULATED_DELAYS, session=f"{os.getpid()}-{WallClock().now()}")
     reconciler = Reconciler(fleet)
@@ -166,7 +176,7 @@ def serve_reconciler(service: Service) -> int:
 
 def serve_planner(service: Service) -> int:
     """Plans for what waits, until told to stop."""
-    stopped = _until_signalled()
+    stopped = until_signalled()
     reader = JournalReader(service.dsn)
     gateway = Gateway(Path(service.socket))
 

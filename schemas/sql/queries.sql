@@ -13,10 +13,12 @@ SELECT extract(epoch FROM expires_at - now())::float8 AS seconds, holder
 FROM writer_lease WHERE shard = %(shard)s
 
 -- name: renew_lease
--- Stay the writer for another term.
+-- Stay the writer for another term; a fork that the relay found lets nobody write.
 UPDATE writer_lease SET expires_at = now() + make_interval(secs => %(seconds)s)
 WHERE shard = %(shard)s AND epoch = %(epoch)s
-RETURNING epoch
+RETURNING epoch, coalesce((
+    SELECT halted FROM relay_mark WHERE relay_mark.shard = writer_lease.shard AND halted LIKE 'fork:%%'
+), '') AS fork
 
 -- name: release_lease
 -- Let the next writer in without a wait.
@@ -117,3 +119,28 @@ ON CONFLICT DO NOTHING
 -- Forget all but the newest few.
 DELETE FROM snapshot WHERE shard = %(shard)s AND seq NOT IN (
     SELECT seq FROM snapshot WHERE shard = %(shard)s ORDER BY seq DESC LIMIT %(kept)s)
+
+-- name: take_turn
+-- Be the one relay of a shard for as long as this session lives.
+SELECT pg_try_advisory_lock(%(lock)s, %(shard)s) AS taken
+
+-- name: relay_mark
+-- How far the public copy of a shard is known to have come.
+SELECT seq, epoch, topic_id, halted FROM relay_mark WHERE shard = %(shard)s
+
+-- name: move_relay_mark
+-- Keep how far the public copy has come.
+INSERT INTO relay_mark (shard, seq, epoch, topic_id)
+VALUES (%(shard)s, %(seq)s, %(epoch)s, %(topic_id)s)
+ON CONFLICT (shard) DO UPDATE
+    SET seq = excluded.seq, epoch = excluded.epoch, topic_id = excluded.topic_id
+
+-- name: halt_relay
+-- Keep why neither relay nor sequencer may go on.
+INSERT INTO relay_mark (shard, seq, epoch, topic_id, halted)
+VALUES (%(shard)s, 0, 0, '', %(reason)s)
+ON CONFLICT (shard) DO UPDATE SET halted = excluded.halted
+
+-- name: resume_relay
+-- Somebody has looked: relay and sequencer may go on.
+UPDATE relay_mark SET halted = '' WHERE shard = %(shard)s

@@ -6,39 +6,23 @@ from typing import Any
 import psycopg
 import pytest
 
-from connectors.postgres.journal import PostgresJournal
 from connectors.postgres.projecting import Follower, forget
 from connectors.postgres.read_models import CheckpointMoved, ReadModelStore
 from connectors.sequencer.engine import Sequencer
-from connectors.sequencer.opening import open_sequencer
-from domain import commands as c
 from domain.record import Recorded
-from domain.submission import OutcomeKind, Submission
 from projections.calendar import Calendar
 from projections.catalogue import all_projections
 from projections.requests import Requests
 from schemas.registry import registry
 from tests import builders as b
+from tests.journals import furnished, send, shut
 
 
 @pytest.fixture
 def sequencer(postgres_dsn: str) -> Iterator[Sequencer]:
-    journal = PostgresJournal(postgres_dsn)
-    opened = open_sequencer(journal, registry(), holder="t", secret=b"t", clock=None)
-    send(opened, b.open_pool(), b.join("n1"), b.join("n2"), b.register("a"), b.grant("a"))
+    opened = furnished(postgres_dsn)
     yield opened
-    journal.release_lease()
-    journal.close()
-
-
-def send(sequencer: Sequencer, *commands: c.Command) -> None:
-    batch = []
-    for number, command in enumerate(commands):
-        contract, body = registry().encode(command)
-        key = f"{sequencer.head.seq}-{number}"
-        batch.append(Submission(b.OPERATOR, key, contract.type, body, b.T0))
-    for outcome in sequencer.submit(batch):
-        assert outcome.kind in {OutcomeKind.ACCEPTED, OutcomeKind.REFUSED}
+    shut(opened)
 
 
 def rows(dsn: str, table: str) -> set[tuple[Any, ...]]:

@@ -1,0 +1,223 @@
+"""The relay on a real broker: the topic is the log, in order, once, or it halts and says why."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+
+import psycopg
+import pytest
+from kafka import KafkaProducer, TopicPartition
+from kafka.errors import KafkaError
+
+from connectors.kafka import topics
+from connectors.kafka.records import event_of, record_of
+from connectors.kafka.relay import Halted, Relay
+from connectors.kafka.settings import KafkaSettings
+from connectors.kafka.tail import consumer_of, tail_of
+from connectors.postgres.journal import JournalReader, PostgresJournal
+from connectors.postgres.marks import PostgresMarks
+from connectors.sequencer.engine import Sequencer
+from domain.journal import Fenced, StoredEvent
+from schemas.registry import registry
+from tests import builders as b
+from tests.journals import furnished, send, shut
+
+
+@pytest.fixture
+def sequencer(postgres_dsn: str) -> Iterator[Sequencer]:
+    opened = furnished(postgres_dsn)
+    yield opened
+    shut(opened)
+
+
+@pytest.fixture
+def settings(kafka_settings: KafkaSettings) -> KafkaSettings:
+    topics.create(kafka_settings)
+    return kafka_settings
+
+
+Relays = Callable[[], Relay]
+
+
+@pytest.fixture
+def relay_of(postgres_dsn: str, settings: KafkaSettings) -> Iterator[Relays]:
+    """Relays over the log, each open; all let go in the end."""
+    with ExitStack() as stack:
+
+        def opened() -> Relay:
+            reader, marks = JournalReader(postgres_dsn), PostgresMarks(postgres_dsn)
+            relay = Relay(reader, marks, registry(), settings)
+            for part in (reader, marks, relay):
+                stack.callback(part.close)
+            relay.open()
+            return relay
+
+        yield opened
+
+
+def drain(relay: Relay) -> None:
+    while relay.step():
+        pass
+
+
+def on_topic(settings: KafkaSettings) -> list[StoredEvent]:
+    """Every committed event of the topic, as a reader that knows nothing gets them."""
+    place = TopicPartition(settings.prefix + topics.EVENTS, 0)
+    consumer = consumer_of(settings)
+    consumer.assign([place])
+    consumer.seek_to_beginning(place)
+    end = consumer.end_offsets([place])[place]
+    found = []
+    while consumer.position(place) < end:
+        for record in consumer.poll(500).get(place, ()):
+            event, epoch = event_of(record.value, record.headers)
+            assert record.key == event.stream.encode()
+            assert epoch == 1
+            found.append(event)
+    consumer.close()
+    return found
+
+
+def in_log(dsn: str) -> list[StoredEvent]:
+    reader = JournalReader(dsn)
+    events = list(reader.read_all(0))
+    reader.close()
+    return events
+
+
+def test_the_topic_is_the_log_byte_for_byte(
+    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, relay_of: Relays
+) -> None:
+    relay = relay_of()
+    drain(relay)
+    send(sequencer, b.book(gpus=3), b.book(gpus=900))
+    drain(relay)
+    relay.close()
+    assert on_topic(settings) == in_log(postgres_dsn)
+
+
+def test_a_relay_goes_on_behind_the_topics_own_tail(
+    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, relay_of: Relays
+) -> None:
+    first = relay_of()
+    drain(first)
+    first.close()
+    send(sequencer, b.book(gpus=3))
+    # The mark says less than the topic holds, as after a crash between the two.
+    with psycopg.connect(postgres_dsn) as connection:
+        connection.execute("UPDATE relay_mark SET seq = 1")
+    second = relay_of()
+    drain(second)
+    second.close()
+    assert on_topic(settings) == in_log(postgres_dsn)
+
+
+def test_a_transaction_that_was_left_open_is_taken_back_and_sent_again(
+    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, relay_of: Relays
+) -> None:
+    dying = relay_of()
+    producer = dying._producer
+    assert producer is not None
+    producer.begin_transaction()
+    event = in_log(postgres_dsn)[0]
+    record = record_of(event, registry(), 0, 1)
+    topic = settings.prefix + topics.EVENTS
+    producer.send(
+        topic, key=record.key, value=record.value, headers=list(record.headers), partition=0
+    )
+    producer.flush()
+    heir = relay_of()
+    drain(heir)
+    heir.close()
+    assert on_topic(settings) == in_log(postgres_dsn)
+    with pytest.raises(KafkaError):
+        producer.commit_transaction()
+    dying.close()
+    assert on_topic(settings) == in_log(postgres_dsn)
+
+
+def test_a_relay_that_another_one_followed_writes_nothing_more(
+    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, relay_of: Relays
+) -> None:
+    old = relay_of()
+    drain(old)
+    new = relay_of()
+    send(sequencer, b.book(gpus=3))
+    with pytest.raises(KafkaError):
+        old.step()
+    old.close()
+    drain(new)
+    new.close()
+    assert on_topic(settings) == in_log(postgres_dsn)
+
+
+def test_only_one_of_two_relays_has_the_turn(postgres_dsn: str) -> None:
+    one, two = PostgresMarks(postgres_dsn), PostgresMarks(postgres_dsn)
+    assert one.take_turn()
+    assert one.take_turn()
+    assert not two.take_turn()
+    one.close()
+    assert two.take_turn()
+    two.close()
+
+
+def test_a_topic_that_was_made_anew_halts_the_relay(
+    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, relay_of: Relays
+) -> None:
+    relay = relay_of()
+    drain(relay)
+    relay.close()
+    with topics.admin(settings) as client:
+        client.delete_topics([settings.prefix + topics.EVENTS])
+    topics.create(settings)
+    with pytest.raises(Halted, match="made anew"):
+        relay_of()
+    with pytest.raises(Halted, match="made anew"):
+        relay_of()
+    assert on_topic(settings) == []
+
+
+def test_a_log_that_is_older_than_its_topic_is_a_fork(
+    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, relay_of: Relays
+) -> None:
+    relay = relay_of()
+    drain(relay)
+    relay.close()
+    with psycopg.connect(postgres_dsn) as connection:
+        connection.execute("ALTER TABLE journal DISABLE TRIGGER append_only")
+        connection.execute("DELETE FROM journal WHERE seq > 3")
+        connection.execute("UPDATE log_head SET seq = 3")
+        connection.execute("UPDATE relay_mark SET seq = 3")
+    with pytest.raises(Halted, match=r"fork: .* ends at 6, the log at 3"):
+        relay_of()
+    with pytest.raises(Fenced, match="fork"):
+        sequencer.journal.renew_lease()
+    sequencer.journal.release_lease()
+    with closing(PostgresJournal(postgres_dsn)) as next_one, pytest.raises(Fenced, match="fork"):
+        next_one.take_lease("next")
+
+
+def test_another_event_at_the_same_place_is_a_fork(
+    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, relay_of: Relays
+) -> None:
+    relay = relay_of()
+    drain(relay)
+    relay.close()
+    with psycopg.connect(postgres_dsn) as connection:
+        connection.execute("ALTER TABLE journal DISABLE TRIGGER append_only")
+        connection.execute("UPDATE journal SET leaf = sha256('other') WHERE seq = 6")
+    with pytest.raises(Halted, match="fork: event 6"):
+        relay_of()
+
+
+def test_the_tail_is_found_behind_any_number_of_markers(settings: KafkaSettings) -> None:
+    topic = settings.prefix + topics.EVENTS
+    assert tail_of(settings, topic, 0) is None
+    producer = KafkaProducer(**settings.client, transactional_id=f"{settings.prefix}t")
+    producer.init_transactions()
+    for _ in range(70):
+        producer.begin_transaction()
+        producer.send(topic, value=b"x", partition=0)
+        producer.flush()
+        producer.abort_transaction()
+    producer.close()
+    assert tail_of(settings, topic, 0) is None
