@@ -1,13 +1,64 @@
 """Verbs for auditors, and for whoever has the right to be forgotten."""
 
+from dataclasses import asdict
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from connectors.cli.console import api, command, group, refusals_told, tell
+from connectors.cli.console import (
+    NOT_REACHABLE,
+    REFUSED,
+    USED_WRONGLY,
+    api,
+    command,
+    fail,
+    folder,
+    group,
+    refusals_told,
+    tell,
+)
+from connectors.wiring import roles
+from domain.journal import JournalUnavailable
 
 audit, audit_verb = group("audit", "History that proves itself, and what may be forgotten of it")
 directory, directory_verb = group("directory", "Who the principals are: show, set")
+
+
+class Source(StrEnum):
+    """Where a copy of the history lies."""
+
+    KAFKA = "kafka"
+
+
+@audit_verb("verify")
+def verify(
+    source: Annotated[Source, typer.Option("--from", help="which copy")] = Source.KAFKA,
+    dsn: Annotated[
+        str, typer.Option(help="the log to compare with; the local service's when not given")
+    ] = "",
+) -> None:
+    """Prove that the history is whole: leaves, gaps, root, and that the copy equals the log."""
+    from connectors.wiring import auditing, kafka
+
+    service = roles.running(folder())
+    log = dsn or (service.dsn if service else None)
+    try:
+        verdict = auditing.verify_topic(log)
+    except kafka.KafkaNotConfigured as error:
+        fail(USED_WRONGLY, str(error))
+    except (kafka.KafkaError, JournalUnavailable) as error:
+        fail(NOT_REACHABLE, f"{type(error).__name__}: {error}")
+    rows = [
+        *({"verdict": "holds", "what": what} for what in verdict.checked),
+        *({"verdict": "FAULT", "what": what} for what in verdict.faults),
+        *({"verdict": "not excluded", "what": what} for what in verdict.not_excluded),
+    ]
+    content = asdict(verdict) | {"source": source.value, "holds": verdict.holds}
+    tell(content, rows, ("verdict", "what"), f"{verdict.events} events, root {verdict.root}")
+    if not verdict.holds:
+        raise typer.Exit(REFUSED)
+
 
 Subject = Annotated[str, typer.Argument(help="a principal's id, as events and `whoami` name it")]
 

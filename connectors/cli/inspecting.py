@@ -1,6 +1,7 @@
 """Verbs that look under the hood: events, projections, contracts."""
 
 import json
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -8,6 +9,7 @@ import typer
 from connectors.cli.console import (
     NOT_REACHABLE,
     REFUSED,
+    USED_WRONGLY,
     api,
     err,
     fail,
@@ -27,14 +29,41 @@ projection, projection_verb = group("projection", "Read models: list, rebuild")
 schema, schema_verb = group("schema", "Contracts: list, show, check")
 
 
+class Source(StrEnum):
+    """Where events are read."""
+
+    LOG = "log"
+    KAFKA = "kafka"
+
+
+def _from_kafka(after: int, limit: int) -> list[dict[str, Any]]:
+    from connectors.wiring import kafka
+
+    try:
+        return kafka.events(after, limit)
+    except kafka.KafkaNotConfigured as error:
+        fail(USED_WRONGLY, str(error))
+    except (kafka.Gap, kafka.Foreign) as error:
+        fail(REFUSED, str(error), "`gpuledger audit verify --from kafka` looks at all of it")
+    except kafka.KafkaError as error:
+        fail(NOT_REACHABLE, f"Kafka says: {error}")
+    return []
+
+
 @events_verb("tail")
 def tail(
     after: Annotated[int, typer.Option(help="a position of the log")] = 0,
     limit: Annotated[int, typer.Option(help="at most so many")] = 20,
+    source: Annotated[
+        Source, typer.Option("--from", help="the log, or its copy on Kafka")
+    ] = Source.LOG,
 ) -> None:
     """Events behind a position; `watch` shows them live."""
-    with refusals_told():
-        content = api().get("/v1/events", after=after, limit=limit)
+    if source is Source.KAFKA:
+        content = {"events": _from_kafka(after, limit)}
+    else:
+        with refusals_told():
+            content = api().get("/v1/events", after=after, limit=limit)
     columns = ("seq", "occurred_at", "type", "stream", "principal")
     tell(content, content["events"], columns)
 

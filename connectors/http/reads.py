@@ -23,8 +23,8 @@ from domain.refusals import Reason
 from domain.sizes import Shape, Size
 from domain.submission import OutcomeKind, RefusalTold
 from domain.timespan import MICROSECONDS, Instant
-from schemas.envelope import decode_envelope
-from schemas.json_form import BadField, instant_text, render
+from schemas.event_json import event_json
+from schemas.json_form import BadField, instant_text
 from schemas.registry import Registry
 
 POLL_SECONDS = 0.5
@@ -256,17 +256,7 @@ class _Reads:
         return JSONResponse({"request": answer})
 
     def _event(self, row: dict[str, Any]) -> dict[str, Any]:
-        envelope = decode_envelope(bytes(row["envelope"]))
-        fact = self._registry.decode(row["type"], bytes(row["body"]))
-        return {
-            "seq": row["seq"],
-            "type": row["type"],
-            "stream": row["stream"],
-            "recorded_at": instant_text(envelope.recorded_at),
-            "occurred_at": instant_text(envelope.occurred_at),
-            "principal": envelope.principal,
-            "fact": render(fact),
-        }
+        return event_json(bytes(row["envelope"]), bytes(row["body"]), self._registry)
 
     async def events(self, request: Request) -> Response:
         """Events behind a position; as a live stream where `text/event-stream` is accepted."""

@@ -1,10 +1,12 @@
 """Kafka's parts put together from the environment."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from kafka.errors import KafkaError
 
 from connectors.kafka import topics
+from connectors.kafka.reader import EventReader, Foreign, Gap
 from connectors.kafka.relay import Halted, Relay
 from connectors.kafka.relay import run as run_relay
 from connectors.kafka.settings import KafkaNotConfigured, settings_from
@@ -14,6 +16,7 @@ from connectors.postgres.marks import PostgresMarks
 from connectors.running.files import Service
 from connectors.wiring.roles import KAFKA_ROLES as ROLES
 from connectors.wiring.roles import until_signalled
+from schemas.event_json import event_json
 from schemas.registry import registry
 
 
@@ -25,6 +28,22 @@ def create_topics(replicas: int | None) -> Sequence[str]:
 def check_topics() -> Sequence[Finding]:
     """What is wrong or weak about the topics. Raises `KafkaNotConfigured`, `KafkaError`."""
     return topics.check(settings_from())
+
+
+def events(after: int, limit: int) -> list[dict[str, Any]]:
+    """The events on Kafka behind a position, as JSON.
+
+    Raises `KafkaNotConfigured`, `Gap`, `Foreign`, `KafkaError`.
+    """
+    found: list[dict[str, Any]] = []
+    with EventReader(settings_from()) as reader:
+        for batch in reader.read_all():
+            for event in batch:
+                if event.seq > after and len(found) < limit:
+                    found.append(event_json(event.envelope, event.body, registry()))
+            if len(found) >= limit:
+                break
+    return found
 
 
 def serve(role: str, service: Service) -> int:
@@ -51,10 +70,13 @@ def serve_relay(service: Service) -> int:
 __all__ = [
     "ROLES",
     "Finding",
+    "Foreign",
+    "Gap",
     "Halted",
     "KafkaError",
     "KafkaNotConfigured",
     "check_topics",
     "create_topics",
+    "events",
     "serve",
 ]

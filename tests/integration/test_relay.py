@@ -5,21 +5,22 @@ from contextlib import ExitStack, closing
 
 import psycopg
 import pytest
-from kafka import KafkaProducer, TopicPartition
+from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
 from connectors.kafka import topics
-from connectors.kafka.records import event_of, record_of
+from connectors.kafka.records import record_of
 from connectors.kafka.relay import Halted, Relay
 from connectors.kafka.settings import KafkaSettings
-from connectors.kafka.tail import consumer_of, tail_of
-from connectors.postgres.journal import JournalReader, PostgresJournal
+from connectors.kafka.tail import tail_of
+from connectors.postgres.journal import PostgresJournal
 from connectors.postgres.marks import PostgresMarks
 from connectors.sequencer.engine import Sequencer
-from domain.journal import Fenced, StoredEvent
+from domain.journal import Fenced
 from schemas.registry import registry
 from tests import builders as b
 from tests.journals import furnished, send, shut
+from tests.kafka_parts import drain, in_log, on_topic, relay
 
 
 @pytest.fixture
@@ -42,57 +43,18 @@ Relays = Callable[[], Relay]
 def relay_of(postgres_dsn: str, settings: KafkaSettings) -> Iterator[Relays]:
     """Relays over the log, each open; all let go in the end."""
     with ExitStack() as stack:
-
-        def opened() -> Relay:
-            reader, marks = JournalReader(postgres_dsn), PostgresMarks(postgres_dsn)
-            relay = Relay(reader, marks, registry(), settings)
-            for part in (reader, marks, relay):
-                stack.callback(part.close)
-            relay.open()
-            return relay
-
-        yield opened
-
-
-def drain(relay: Relay) -> None:
-    while relay.step():
-        pass
-
-
-def on_topic(settings: KafkaSettings) -> list[StoredEvent]:
-    """Every committed event of the topic, as a reader that knows nothing gets them."""
-    place = TopicPartition(settings.prefix + topics.EVENTS, 0)
-    consumer = consumer_of(settings)
-    consumer.assign([place])
-    consumer.seek_to_beginning(place)
-    end = consumer.end_offsets([place])[place]
-    found = []
-    while consumer.position(place) < end:
-        for record in consumer.poll(500).get(place, ()):
-            event, epoch = event_of(record.value, record.headers)
-            assert record.key == event.stream.encode()
-            assert epoch == 1
-            found.append(event)
-    consumer.close()
-    return found
-
-
-def in_log(dsn: str) -> list[StoredEvent]:
-    reader = JournalReader(dsn)
-    events = list(reader.read_all(0))
-    reader.close()
-    return events
+        yield lambda: relay(stack, postgres_dsn, settings)
 
 
 def test_the_topic_is_the_log_byte_for_byte(
     sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, relay_of: Relays
 ) -> None:
-    relay = relay_of()
-    drain(relay)
+    running = relay_of()
+    drain(running)
     send(sequencer, b.book(gpus=3), b.book(gpus=900))
-    drain(relay)
-    relay.close()
-    assert on_topic(settings) == in_log(postgres_dsn)
+    drain(running)
+    running.close()
+    assert [event for event, _ in on_topic(settings)] == in_log(postgres_dsn)
 
 
 def test_a_relay_goes_on_behind_the_topics_own_tail(
@@ -108,7 +70,7 @@ def test_a_relay_goes_on_behind_the_topics_own_tail(
     second = relay_of()
     drain(second)
     second.close()
-    assert on_topic(settings) == in_log(postgres_dsn)
+    assert [event for event, _ in on_topic(settings)] == in_log(postgres_dsn)
 
 
 def test_a_transaction_that_was_left_open_is_taken_back_and_sent_again(
@@ -128,11 +90,11 @@ def test_a_transaction_that_was_left_open_is_taken_back_and_sent_again(
     heir = relay_of()
     drain(heir)
     heir.close()
-    assert on_topic(settings) == in_log(postgres_dsn)
+    assert [event for event, _ in on_topic(settings)] == in_log(postgres_dsn)
     with pytest.raises(KafkaError):
         producer.commit_transaction()
     dying.close()
-    assert on_topic(settings) == in_log(postgres_dsn)
+    assert [event for event, _ in on_topic(settings)] == in_log(postgres_dsn)
 
 
 def test_a_relay_that_another_one_followed_writes_nothing_more(
@@ -147,7 +109,7 @@ def test_a_relay_that_another_one_followed_writes_nothing_more(
     old.close()
     drain(new)
     new.close()
-    assert on_topic(settings) == in_log(postgres_dsn)
+    assert [event for event, _ in on_topic(settings)] == in_log(postgres_dsn)
 
 
 def test_only_one_of_two_relays_has_the_turn(postgres_dsn: str) -> None:
@@ -163,9 +125,9 @@ def test_only_one_of_two_relays_has_the_turn(postgres_dsn: str) -> None:
 def test_a_topic_that_was_made_anew_halts_the_relay(
     sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, relay_of: Relays
 ) -> None:
-    relay = relay_of()
-    drain(relay)
-    relay.close()
+    running = relay_of()
+    drain(running)
+    running.close()
     with topics.admin(settings) as client:
         client.delete_topics([settings.prefix + topics.EVENTS])
     topics.create(settings)
@@ -179,9 +141,9 @@ def test_a_topic_that_was_made_anew_halts_the_relay(
 def test_a_log_that_is_older_than_its_topic_is_a_fork(
     sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, relay_of: Relays
 ) -> None:
-    relay = relay_of()
-    drain(relay)
-    relay.close()
+    running = relay_of()
+    drain(running)
+    running.close()
     with psycopg.connect(postgres_dsn) as connection:
         connection.execute("ALTER TABLE journal DISABLE TRIGGER append_only")
         connection.execute("DELETE FROM journal WHERE seq > 3")
@@ -199,9 +161,9 @@ def test_a_log_that_is_older_than_its_topic_is_a_fork(
 def test_another_event_at_the_same_place_is_a_fork(
     sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, relay_of: Relays
 ) -> None:
-    relay = relay_of()
-    drain(relay)
-    relay.close()
+    running = relay_of()
+    drain(running)
+    running.close()
     with psycopg.connect(postgres_dsn) as connection:
         connection.execute("ALTER TABLE journal DISABLE TRIGGER append_only")
         connection.execute("UPDATE journal SET leaf = sha256('other') WHERE seq = 6")

@@ -1,26 +1,11 @@
 """Topics on a real broker."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType
 
 from connectors.kafka import topics
 from connectors.kafka.settings import KafkaSettings
-
-
-def gpuledger(settings: KafkaSettings, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {
-        **os.environ,
-        "KAFKA_BOOTSTRAP_SERVERS": ",".join(settings.bootstrap_servers),
-        "KAFKA_PREFIX": settings.prefix,
-    }
-    command = [sys.executable, "-m", "connectors.cli", *words]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, env=environment, timeout=60
-    )
+from tests.kafka_parts import gpuledger
 
 
 def test_topics_are_missing_then_made_then_safe(kafka_settings: KafkaSettings) -> None:

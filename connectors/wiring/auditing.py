@@ -1,0 +1,86 @@
+"""Proofs over the copies of a log: what is checked, and what cannot be excluded."""
+
+from dataclasses import dataclass, field
+
+from connectors.kafka.reader import EventReader, Foreign, Gap
+from connectors.kafka.settings import settings_from
+from connectors.postgres.journal import JournalReader
+from domain.journal import StoredEvent
+from domain.merkle import Tree
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What a verification found."""
+
+    events: int = 0
+    root: str = ""
+    checked: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    not_excluded: list[str] = field(default_factory=list)
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.faults
+
+
+def verify_topic(dsn: str | None) -> Verdict:
+    """The events on Kafka: their leaves, no gap, their root; and the log beside it when it is there.
+
+    Raises `KafkaNotConfigured`, kafka-python's `KafkaError`, `JournalUnavailable`.
+    """
+    verdict = Verdict()
+    log = JournalReader(dsn) if dsn else None
+    try:
+        with EventReader(settings_from()) as reader:
+            tree = _walk(reader, log, verdict)
+    finally:
+        if log is not None:
+            log.close()
+    verdict.events, verdict.root = tree.size, tree.root.hex()
+    verdict.checked.append(f"leaves of {tree.size} events made anew from their bytes")
+    verdict.checked.append("positions from 1 on without a gap")
+    if log is None:
+        verdict.not_excluded.append(
+            "that the topic ends early, or was written anew as a whole: compare the root with one "
+            "that you kept, or give the log with --dsn"
+        )
+    return verdict
+
+
+def _walk(reader: EventReader, log: JournalReader | None, verdict: Verdict) -> Tree:
+    """The tree over the topic, up to the first fault."""
+    tree = Tree()
+    try:
+        for events in reader.read_all():
+            if log is not None and (difference := _difference(log, events)):
+                verdict.faults.append(difference)
+                return tree
+            tree, _ = tree.grown([event.leaf for event in events])
+    except (Gap, Foreign) as error:
+        verdict.faults.append(str(error))
+        return tree
+    if log is None:
+        return tree
+    head = log.head()
+    behind = (head.seq if head else 0) - tree.size
+    if head is not None and behind == 0:
+        verdict.checked.append("the same root as the head of the log")
+        if Tree.from_bytes(head.tree).root != tree.root:
+            verdict.faults.append(f"the head of the log at {head.seq} has another root")
+    elif behind > 0:
+        verdict.not_excluded.append(f"the last {behind} events of the log are not on Kafka yet")
+    verdict.checked.append("every event on Kafka equals the one in the log")
+    return tree
+
+
+def _difference(log: JournalReader, events: list[StoredEvent]) -> str:
+    """The first event that is another one in the log; nothing when there is none."""
+    stored = log.read(events[0].seq - 1, len(events))
+    for event, other in zip(events, stored, strict=False):
+        if event.leaf != other.leaf or event.seq != other.seq:
+            return f"event {event.seq} on Kafka is another one than in the log"
+    if len(stored) < len(events):
+        return f"event {events[len(stored)].seq} is on Kafka and not in the log"
+    return ""
