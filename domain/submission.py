@@ -79,6 +79,11 @@ TICK = "Tick"
 """The type of a submission that only brings a virtual clock on: no body, no claim, no fact."""
 
 
+UNREADABLE = "Unreadable"
+"""The type of a submission that stands for bytes which are no command: its body is their SHA-256 and
+why they are none. It becomes a CommandQuarantined under a key of its own."""
+
+
 class CommandGateway(Protocol):
     """The way to the shard's one writer."""
 

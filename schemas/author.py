@@ -1,4 +1,4 @@
-"""Writing contracts: `python -m schemas.author` makes the .avsc of each new fact and command.
+"""Writing contracts: `python -m schemas.author` makes the .avsc of each new fact, command and message.
 
 A class that has changed gets a next version; an existing version is never altered. `--young`
 rewrites version 1 instead, while nobody has data yet.
@@ -12,6 +12,7 @@ from fastavro.schema import to_parsing_canonical_form
 
 from domain.commands import COMMANDS
 from domain.facts import FACTS
+from domain.messages import MESSAGES
 from schemas.registry import AVRO, IDS
 from schemas.shapes import Schema, field_names, schema_of
 
@@ -21,7 +22,7 @@ GLOSSARY = Path(__file__).parent / "glossary.json"
 def missing_words() -> list[str]:
     """Field names that the glossary does not explain."""
     glossary = json.loads(GLOSSARY.read_text())
-    records = [*FACTS.values(), *COMMANDS.values()]
+    records = [*FACTS.values(), *COMMANDS.values(), *MESSAGES.values()]
     return sorted({name for record in records for name in field_names(record)} - glossary.keys())
 
 
@@ -30,7 +31,7 @@ def author(*, young: bool = False) -> list[Path]:
     glossary = json.loads(GLOSSARY.read_text())
     ids: dict[str, int] = json.loads(IDS.read_text()) if IDS.exists() else {}
     written: list[Path] = []
-    for kind, records in (("events", FACTS), ("commands", COMMANDS)):
+    for kind, records in (("events", FACTS), ("commands", COMMANDS), ("messages", MESSAGES)):
         (AVRO / kind).mkdir(parents=True, exist_ok=True)
         for name, record in records.items():
             schema = schema_of(record, glossary)

@@ -12,6 +12,7 @@ from fastavro.schema import parse_schema, to_parsing_canonical_form
 
 from domain.commands import COMMANDS
 from domain.facts import FACTS
+from domain.messages import MESSAGES
 from schemas import codec
 
 AVRO = Path(__file__).parent / "avro"
@@ -28,7 +29,7 @@ class Contract:
     """One version of one event or command."""
 
     kind: str
-    """`events` or `commands`."""
+    """`events`, `commands` or `messages`."""
     name: str
     version: int
     id: int
@@ -51,9 +52,11 @@ class Registry:
         """Know these contracts."""
         self.by_type: dict[str, Contract] = {}
         self.newest: dict[str, Contract] = {}
+        self.by_id: dict[int, Contract] = {}
         for contract in sorted(contracts, key=lambda c: (c.name, c.version)):
             self.by_type[contract.type] = contract
             self.newest[contract.name] = contract
+            self.by_id[contract.id] = contract
 
     def encode(self, thing: Any) -> tuple[Contract, bytes]:  # noqa: ANN401 - any fact or command
         """The newest contract of a fact or command, and its body under it. Raises `Malformed`.
@@ -76,13 +79,19 @@ class Registry:
 
 
 def _record_of(contract: Contract) -> type:
-    known: Mapping[str, type] = FACTS if contract.kind == "events" else COMMANDS
-    return known[contract.name]
+    return _RECORDS[contract.kind][contract.name]
+
+
+_RECORDS: Mapping[str, Mapping[str, type]] = {
+    "events": FACTS,
+    "commands": COMMANDS,
+    "messages": MESSAGES,
+}
 
 
 def _load() -> Iterator[Contract]:
     ids: dict[str, int] = json.loads(IDS.read_text())
-    for kind in ("events", "commands"):
+    for kind in _RECORDS:
         for path in sorted((AVRO / kind).glob("*.avsc")):
             name, version = path.stem.rsplit(".v", 1)
             schema = json.loads(path.read_text())

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from domain.commands import COMMANDS
 from domain.facts import FACTS
+from domain.messages import MESSAGES
 from schemas.shapes import element, hints_of, is_map, optional
 
 T = TypeVar("T")
 
-RECORDS: Mapping[str, type[Any]] = {**FACTS, **COMMANDS}
+RECORDS: Mapping[str, type[Any]] = {**FACTS, **COMMANDS, **MESSAGES}
 
 LONGS = st.integers(-(1 << 63), (1 << 63) - 1)
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)

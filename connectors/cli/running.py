@@ -35,7 +35,8 @@ from connectors.wiring.roles import KAFKA_ROLES
 READY_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 20
 PORT_SECONDS_MAX = 3
-RESTARTS_MAX = 5
+RESTARTS_MAX, RESTART_SECONDS = 5, 10.0
+"""A role that ends by itself more often than so within so long is not started again."""
 FLEET_NODES = 16
 TENANTS = ("team-a", "team-b")
 TRY = (
@@ -233,16 +234,17 @@ def _greet(service: Service, seconds: float) -> None:
 def _watch(
     path: Path, children: dict[str, subprocess.Popen[bytes]], stopped: Callable[[], bool]
 ) -> None:
-    """Start a role again that ended by itself, a few times."""
-    restarts = dict.fromkeys(children, 0)
+    """Start a role again that ended by itself, unless it ends again and again."""
+    ended: dict[str, list[float]] = {role: [] for role in children}
     while not stopped():
         time.sleep(0.2)
         for role, child in list(children.items()):
             if child.poll() is None or stopped():
                 continue
-            restarts[role] += 1
-            if restarts[role] > RESTARTS_MAX:
-                fail(NOT_REACHABLE, f"{role} ended {restarts[role]} times; giving up")
+            now = time.monotonic()
+            ended[role] = [at for at in ended[role] if now - at < RESTART_SECONDS] + [now]
+            if len(ended[role]) > RESTARTS_MAX:
+                fail(NOT_REACHABLE, f"{role} ended {len(ended[role])} times; giving up")
             _tell(f"{role} ended with status {child.returncode}; starting it again")
             children[role] = _spawn(role, path)
 
@@ -291,22 +293,22 @@ def serve(
             port = int(service.url.rsplit(":", 1)[1])
             status = wiring.serve_http(service, path / "tokens.json", port, host)
         case name if name in KAFKA_ROLES:
-            status = _serve_kafka(name, service)
+            status = _serve_kafka(name, service, path / "tokens.json")
         case _:
             known = ", ".join((*wiring.ROLES, *KAFKA_ROLES))
             raise typer.BadParameter(f"{role!r} is no role; there are {known}")
     raise typer.Exit(status)
 
 
-def _serve_kafka(role: str, service: Service) -> int:
+def _serve_kafka(role: str, service: Service, tokens: Path) -> int:
     """A role that speaks with Kafka; its exit status."""
     from connectors.wiring import kafka
 
     try:
-        return kafka.serve(role, service)
+        return kafka.serve(role, service, tokens)
     except kafka.KafkaNotConfigured as error:
         fail(USED_WRONGLY, str(error))
-    except kafka.Halted as error:
+    except (kafka.Halted, kafka.IngressHalted) as error:
         fail(REFUSED, f"{role} has halted: {error}", "`gpuledger doctor` says it, too")
     return REFUSED
 

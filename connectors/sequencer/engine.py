@@ -12,6 +12,7 @@ from typing import Any
 
 import structlog
 
+from connectors.sequencer.appending import append
 from connectors.sequencer.batching import Growing, net_cells, told
 from connectors.sequencer.intake import (
     Intake,
@@ -22,6 +23,7 @@ from connectors.sequencer.intake import (
     unavailable,
 )
 from connectors.sequencer.sealing import (
+    DIGEST_BYTES,
     Cause,
     Sealer,
     cause_of,
@@ -37,8 +39,6 @@ from domain.journal import (
     Batch,
     CellsOverlap,
     Claim,
-    CommitUnknown,
-    Fenced,
     Head,
     Journal,
     JournalUnavailable,
@@ -50,7 +50,7 @@ from domain.ledger import Ledger
 from domain.merkle import Tree
 from domain.ports import Placer
 from domain.refusals import Reason, refuse
-from domain.submission import TICK, Outcome, OutcomeKind, Submission
+from domain.submission import TICK, UNREADABLE, Outcome, OutcomeKind, Submission
 from domain.timers import Timer
 from domain.timespan import Instant
 from schemas.image import IMAGE_FORMAT, hash_of, image_of, pack
@@ -181,7 +181,11 @@ class Sequencer:
             return Outcome(OutcomeKind.NO_EFFECT)
         claim = known.get(ready.claim_key) or growing.claims.get(ready.claim_key)
         if claim is not None and ready.takes_claim:
+            self._note_ingress(growing, ready)
             return self._repeat(growing, ready, claim)
+        if ready.submission.type == UNREADABLE:
+            digest, why = ready.submission.body[:DIGEST_BYTES], ready.submission.body[DIGEST_BYTES:]
+            return self._set_apart(growing, ready, UNREADABLE, digest, why.decode())
         return self._decide(growing, ready, now)
 
     def _repeat(self, growing: Growing, ready: Ready, claim: Claim) -> Outcome:
@@ -252,16 +256,23 @@ class Sequencer:
             command_id=ready.command_id,
             exc_info=error,
         )
-        at = Instant(max(growing.recorded_at + 1, self._now(ready.submission.at)))
-        t = Transcript(self.ledger, self.placer, at, CommandId(ready.command_id))
-        fact = CommandQuarantined(
-            CommandId(ready.command_id),
+        outcome = self._set_apart(
+            growing,
+            ready,
             type(ready.command).__name__,
             command_digest(ready.submission),
             type(error).__name__,
-            growing.seq,
         )
-        t.write(fact)
+        problem = f"the command made the ledger stumble ({type(error).__name__})"
+        return replace(outcome, problem=problem)
+
+    def _set_apart(
+        self, growing: Growing, ready: Ready, command: str, digest: bytes, why: str
+    ) -> Outcome:
+        """Record that something was not decided, and let its key be answered for ever."""
+        at = Instant(max(growing.recorded_at + 1, self._now(ready.submission.at)))
+        t = Transcript(self.ledger, self.placer, at, CommandId(ready.command_id))
+        t.write(CommandQuarantined(CommandId(ready.command_id), command, digest, why, growing.seq))
         cause = cause_of(ready.submission, bytes.fromhex(ready.command_id), ready.fingerprint)
         events = self._sealer.seal(t.written, cause, growing.seq, at)
         growing.add(events)
@@ -269,9 +280,8 @@ class Sequencer:
         if ready.takes_claim:
             self._claim(growing, ready, events[0].seq)
         seq = events[0].seq
-        problem = f"the command made the ledger stumble ({type(error).__name__})"
         return Outcome(
-            OutcomeKind.QUARANTINED, ready.command_id, seq, seq, told(events), problem=problem
+            OutcomeKind.QUARANTINED, ready.command_id, seq, seq, told(events), problem=why
         )
 
     def _fire(self, growing: Growing, now: Instant, most: int | None = None) -> None:
@@ -354,7 +364,7 @@ class Sequencer:
             growing.ingress,
         )
         try:
-            self._append(batch)
+            append(self.journal, batch)
         except JournalUnavailable as error:
             _log.warning("journal_unavailable", error=str(error))
             self._take_back(growing)
@@ -365,20 +375,6 @@ class Sequencer:
         self.head, self.tree = head, tree
         self._settle()
         return True
-
-    def _append(self, batch: Batch) -> None:
-        """Append; when the connection dies in COMMIT, read whether it is there."""
-        try:
-            self.journal.append(batch)
-        except CommitUnknown as error:
-            _log.warning("commit_unknown", seq=batch.head.seq, error=str(error))
-            try:
-                arrived = self.journal.resolve(batch)
-            except JournalUnavailable as unread:
-                # State in memory may be behind the log: only a fresh start can know.
-                raise Fenced("whether the last commit arrived cannot be read") from unread
-            if not arrived:
-                raise JournalUnavailable("the commit did not arrive") from error
 
     def _settle(self) -> None:
         self.ledger.changes.clear()

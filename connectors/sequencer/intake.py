@@ -7,7 +7,7 @@ from connectors.sequencer.sealing import fingerprint_of
 from domain.commands import REPORTS, Command, ConfirmClock
 from domain.ids import command_id
 from domain.refusals import Reason, Refusal, refuse
-from domain.submission import TICK, Outcome, OutcomeKind, RefusalTold, Submission
+from domain.submission import TICK, UNREADABLE, Outcome, OutcomeKind, RefusalTold, Submission
 from schemas.codec import Malformed
 from schemas.legible import is_legible
 from schemas.registry import Registry, UnknownSchema
@@ -21,7 +21,7 @@ class Ready:
 
     submission: Submission
     command: Command | None
-    """None for a tick."""
+    """None for a tick, and for what is no command."""
     command_id: str
     fingerprint: bytes
     takes_claim: bool
@@ -52,6 +52,10 @@ class Intake:
             return rejected(refuse(Reason.MALFORMED, field="at", problem=problem))
         if submission.type == TICK:
             return Ready(submission, None, "", b"", takes_claim=False)
+        if submission.type == UNREADABLE:
+            identity = command_id(submission.principal.scope, submission.key)
+            fingerprint = fingerprint_of(self._secret, submission)
+            return Ready(submission, None, identity, fingerprint, takes_claim=True)
         try:
             command = self._registry.decode(submission.type, submission.body)
         except UnknownSchema:

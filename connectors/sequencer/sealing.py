@@ -17,6 +17,7 @@ EVENT_BYTES_MAX = 60 << 10
 """One event is at most this long, body and envelope; larger intents become several facts."""
 
 NO_ID = bytes(16)
+DIGEST_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,17 @@
 """Kafka's parts put together from the environment."""
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from kafka.errors import KafkaError
 
+from connectors.client.gateway import Gateway
 from connectors.kafka import topics
+from connectors.kafka.commands import CommandReader
+from connectors.kafka.ingress import Ingress, IngressHalted
+from connectors.kafka.ingress import run as run_ingress
 from connectors.kafka.reader import EventReader, Foreign, Gap
 from connectors.kafka.relay import Halted, Relay
 from connectors.kafka.relay import run as run_relay
@@ -13,11 +19,18 @@ from connectors.kafka.settings import KafkaNotConfigured, settings_from
 from connectors.kafka.topics import Finding
 from connectors.postgres.journal import JournalReader
 from connectors.postgres.marks import PostgresMarks
+from connectors.postgres.places import PostgresPlaces
 from connectors.running.files import Service
+from connectors.tokens.tokens import Tokens
 from connectors.wiring.roles import KAFKA_ROLES as ROLES
 from connectors.wiring.roles import until_signalled
+from domain.ids import PrincipalId
+from domain.principal import Principal, Role
 from schemas.event_json import event_json
 from schemas.registry import registry
+
+BOUND_PRINCIPAL = "KAFKA_COMMANDS_PRINCIPAL"
+"""The setting that binds the commands' topic to one service principal, for records without a token."""
 
 
 def create_topics(replicas: int | None) -> Sequence[str]:
@@ -46,13 +59,13 @@ def events(after: int, limit: int) -> list[dict[str, Any]]:
     return found
 
 
-def serve(role: str, service: Service) -> int:
+def serve(role: str, service: Service, tokens: Path) -> int:
     """A role that speaks with Kafka, until told to stop; its exit status.
 
     Raises `KafkaNotConfigured`, and `Halted` when topic and log contradict each other.
     """
     assert role in ROLES, "the command line has looked"
-    return serve_relay(service)
+    return serve_relay(service) if role == "relay" else serve_ingress(service, tokens)
 
 
 def serve_relay(service: Service) -> int:
@@ -67,12 +80,29 @@ def serve_relay(service: Service) -> int:
     return 0
 
 
+def serve_ingress(service: Service, tokens: Path) -> int:
+    """Every command from its topic, until told to stop."""
+    stopped = until_signalled()
+    bound = os.environ.get(BOUND_PRINCIPAL)
+    principal = Principal(PrincipalId(bound), Role.SERVICE) if bound else None
+    places = PostgresPlaces(service.dsn)
+    gateway = Gateway(Path(service.socket))
+    reader = CommandReader(registry(), Tokens.read(tokens), principal)
+    try:
+        run_ingress(Ingress(settings_from(), reader, gateway, places, registry()), stopped)
+    finally:
+        gateway.close()
+        places.close()
+    return 0
+
+
 __all__ = [
     "ROLES",
     "Finding",
     "Foreign",
     "Gap",
     "Halted",
+    "IngressHalted",
     "KafkaError",
     "KafkaNotConfigured",
     "check_topics",

@@ -49,7 +49,7 @@ SIMULATED_DELAYS = Delays(apply_ms=800, free_ms=1_200, spread_ms=400)
 ROLES = ("sequencer", "follower", "reconciler", "planner", "http")
 """The roles of a service, each a process."""
 
-KAFKA_ROLES = ("relay",)
+KAFKA_ROLES = ("relay", "ingress")
 """The roles that a service has besides where a broker is configured."""
 
 

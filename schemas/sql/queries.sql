@@ -144,3 +144,17 @@ ON CONFLICT (shard) DO UPDATE SET halted = excluded.halted
 -- name: resume_relay
 -- Somebody has looked: relay and sequencer may go on.
 UPDATE relay_mark SET halted = '' WHERE shard = %(shard)s
+
+-- name: decided_offsets
+-- The last command of each partition that the ledger took in.
+SELECT partition, "offset" FROM ingress_offset WHERE shard = %(shard)s AND topic = %(topic)s
+
+-- name: answered_offsets
+-- The last command of each partition whose outcome is published.
+SELECT partition, "offset" FROM answered_offset WHERE shard = %(shard)s AND topic = %(topic)s
+
+-- name: answer_offsets
+-- Keep up to where outcomes are published.
+INSERT INTO answered_offset (shard, topic, partition, "offset")
+SELECT %(shard)s, %(topic)s, o.* FROM unnest(%(partitions)s::int[], %(offsets)s::bigint[]) AS o
+ON CONFLICT (shard, topic, partition) DO UPDATE SET "offset" = excluded."offset"

@@ -8,6 +8,7 @@ import pytest
 from domain.commands import COMMANDS
 from domain.evolve import STEPS
 from domain.facts import FACTS
+from domain.messages import MESSAGES
 from domain.refusals import RULES, Reason
 from domain.states import NODE_STEPS, RESERVATION_STEPS, NodeState, ReservationState
 from schemas.author import author, missing_words
@@ -57,7 +58,7 @@ def test_the_domain_has_no_clock_and_no_dice(path: Path) -> None:
 def test_every_event_and_command_has_a_contract_and_every_field_a_word() -> None:
     assert missing_words() == []
     assert author() == [], "python -m schemas.author was not run"
-    assert registry().newest.keys() == {*FACTS, *COMMANDS}
+    assert registry().newest.keys() == {*FACTS, *COMMANDS, *MESSAGES}
 
 
 def test_every_fact_has_a_step_and_every_reason_a_rule() -> None:

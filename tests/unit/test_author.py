@@ -33,6 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(authoring, "AVRO", tmp_path)
     monkeypatch.setattr(authoring, "IDS", tmp_path / "ids.json")
     monkeypatch.setattr(authoring, "COMMANDS", {})
+    monkeypatch.setattr(authoring, "MESSAGES", {})
     monkeypatch.setattr(authoring, "FACTS", {"Told": Told})
     assert [path.name for path in author()] == ["Told.v1.avsc"]
     return tmp_path
