@@ -10,6 +10,7 @@ import typer
 from connectors.cli import (
     auditing,
     booking,
+    dead_letters,
     fleet,
     inspecting,
     installing,
@@ -78,6 +79,7 @@ for group in (
     inspecting.projection,
     inspecting.schema,
     topics.topics,
+    dead_letters.dlq,
     auditing.audit,
     auditing.directory,
 ):

@@ -10,9 +10,12 @@ from kafka.errors import KafkaError
 from connectors.client.gateway import Gateway
 from connectors.kafka import topics
 from connectors.kafka.commands import CommandReader
+from connectors.kafka.dead_letters import DeadLetter, NoSuchLetter, letter, letters
+from connectors.kafka.dead_letters import replay as send_again
 from connectors.kafka.ingress import Ingress, IngressHalted
 from connectors.kafka.ingress import run as run_ingress
 from connectors.kafka.reader import EventReader, Foreign, Gap
+from connectors.kafka.records import WIRE_HEAD
 from connectors.kafka.relay import Halted, Relay
 from connectors.kafka.relay import run as run_relay
 from connectors.kafka.settings import KafkaNotConfigured, settings_from
@@ -26,7 +29,9 @@ from connectors.wiring.roles import KAFKA_ROLES as ROLES
 from connectors.wiring.roles import until_signalled
 from domain.ids import PrincipalId
 from domain.principal import Principal, Role
+from schemas.codec import Malformed
 from schemas.event_json import event_json
+from schemas.json_form import render
 from schemas.registry import registry
 
 BOUND_PRINCIPAL = "KAFKA_COMMANDS_PRINCIPAL"
@@ -57,6 +62,34 @@ def events(after: int, limit: int) -> list[dict[str, Any]]:
             if len(found) >= limit:
                 break
     return found
+
+
+def dead_letters() -> Sequence[DeadLetter]:
+    """What was set apart. Raises `KafkaNotConfigured`, `KafkaError`."""
+    return list(letters(settings_from(), registry()))
+
+
+def dead_letter(number: int) -> tuple[DeadLetter, object]:
+    """One of them, and its command as JSON as far as it can be read.
+
+    Raises `KafkaNotConfigured`, `NoSuchLetter`, `KafkaError`.
+    """
+    found = letter(settings_from(), registry(), number)
+    if not found.command or found.value is None:
+        return found, None
+    try:
+        return found, render(registry().decode(found.command, found.value[WIRE_HEAD.size :]))
+    except Malformed as error:
+        return found, str(error)
+
+
+def replay(number: int, token: str, key: str) -> int:
+    """Publish a dead letter again; its new offset.
+
+    Raises `KafkaNotConfigured`, `NoSuchLetter`, `KafkaError`.
+    """
+    settings = settings_from()
+    return send_again(settings, letter(settings, registry(), number), token, key)
 
 
 def serve(role: str, service: Service, tokens: Path) -> int:
@@ -105,8 +138,12 @@ __all__ = [
     "IngressHalted",
     "KafkaError",
     "KafkaNotConfigured",
+    "NoSuchLetter",
     "check_topics",
     "create_topics",
+    "dead_letter",
+    "dead_letters",
     "events",
+    "replay",
     "serve",
 ]

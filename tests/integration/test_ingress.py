@@ -1,5 +1,6 @@
 """Commands from a real topic: decided once, answered at least once, set apart when they are none."""
 
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -27,7 +28,7 @@ from domain.submission import Outcome, OutcomeKind, Submission
 from schemas.registry import registry
 from tests import builders as b
 from tests.journals import furnished, shut
-from tests.kafka_parts import in_log
+from tests.kafka_parts import gpuledger, in_log
 
 TAKE_SECONDS_MAX = 20
 TOKENS = Tokens({})
@@ -215,6 +216,26 @@ def test_what_is_no_command_is_set_apart_and_the_next_one_goes_on(
     quarantined = [e for e in in_log(postgres_dsn) if e.type.startswith("CommandQuarantined")]
     assert len(quarantined) == 1
     assert outcomes(settings)[-1].outcome == "accepted"
+
+
+def test_a_dead_letter_is_listed_shown_and_sent_again_under_a_token_of_ones_own(
+    settings: KafkaSettings, open_ingress: Callable[[], Ingress]
+) -> None:
+    raw(settings, _booked(), KEYED[1:])
+    ingress = open_ingress()
+    take(ingress, 1)
+    listed = json.loads(gpuledger(settings, "dlq", "list", "--json").stdout)["letters"]
+    assert [(row["number"], row["command"]) for row in listed] == [(0, "RequestReservation.v1")]
+    shown = json.loads(gpuledger(settings, "dlq", "show", "0", "--json").stdout)
+    assert (shown["read"]["size"]["gpus"], shown["headers"]) == (3, {"lg_key": "k"})
+    without = gpuledger(settings, "--data", "/nowhere", "dlq", "replay", "0")
+    assert without.returncode == 2
+    again = gpuledger(settings, "--token", OPERATOR.decode(), "dlq", "replay", "0")
+    assert again.returncode == 0, again.stderr
+    take(ingress, 1)
+    assert outcomes(settings)[-1].outcome == "accepted"
+    missing = gpuledger(settings, "dlq", "show", "7")
+    assert (missing.returncode, "Traceback" in missing.stderr) == (1, False)
 
 
 def test_another_tenants_reservation_is_not_found(
