@@ -19,8 +19,8 @@ $(VENV)/.ready: requirements-dev.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-run: setup ## Run the whole service on an embedded PostgreSQL and a simulated fleet
-	@exec $(BIN)/gpuledger dev $(ARGS)
+run: setup ## Run the whole service on an embedded PostgreSQL and a simulated fleet; KAFKA=1 adds a broker
+	@exec $(BIN)/gpuledger dev $(if $(KAFKA),--kafka) $(ARGS)
 
 test: setup ## Run every test
 	$(BIN)/python -m pytest $(ARGS)

@@ -15,6 +15,7 @@ from connectors.cli import (
     inspecting,
     installing,
     measuring,
+    restoring,
     running,
     seeing,
     telling,
@@ -62,6 +63,7 @@ for verb in (
     seeing.thaw,
     booking.reserve,
     telling.demo,
+    restoring.restore,
     measuring.bench,
 ):
     app.command()(verb)

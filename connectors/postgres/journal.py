@@ -180,6 +180,13 @@ class PostgresJournal(JournalReader):
         self._session_name = name
         return connection
 
+    def raise_epoch_to(self, epoch: int) -> None:
+        """Let the next lease be above an epoch that is known from elsewhere.
+
+        Raises `JournalUnavailable`.
+        """
+        self._rows("raise_lease", shard=self.shard, epoch=epoch)
+
     def take_lease(self, holder: str) -> Head:
         """Become the writer, waiting for the former one's term to end.
 

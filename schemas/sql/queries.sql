@@ -7,6 +7,13 @@ ON CONFLICT (shard) DO UPDATE
     WHERE writer_lease.expires_at <= now()
 RETURNING epoch
 
+-- name: raise_lease
+-- Let the next lease be above an epoch that is known from elsewhere.
+INSERT INTO writer_lease (shard, epoch, holder, expires_at)
+VALUES (%(shard)s, %(epoch)s, 'restore', now())
+ON CONFLICT (shard) DO UPDATE SET epoch = greatest(writer_lease.epoch, excluded.epoch)
+RETURNING epoch
+
 -- name: lease_left
 -- How many seconds the present writer's term has left, and who it is.
 SELECT extract(epoch FROM expires_at - now())::float8 AS seconds, holder
