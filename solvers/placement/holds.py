@@ -51,10 +51,10 @@ def is_free(heads, cells, gpu, start, end):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def free_for_owner(heads, cells, gpu, start, end, owner, share):  # type: ignore[no-untyped-def]
-    """What is surely free of a GPU over a span, if only this owner holds it; else -1.
+    """What is surely free of a GPU over a span, if only this owner holds it and the share fits; else -1.
 
     Where all that overlaps fits together with the share, its sum decides; only where it does
-    not is the peak sought, instant by instant.
+    not is the peak sought, instant by instant, and the first one without room ends the search.
     """
     total = 0
     at = heads[gpu]
@@ -77,6 +77,8 @@ def free_for_owner(heads, cells, gpu, start, end, owner, share):  # type: ignore
                 if cells[other, START] <= instant < cells[other, END]:
                     level += cells[other, WIDTH]
                 other = cells[other, NEXT]
+            if level + share > WHOLE:
+                return -1
             used = max(used, level)
         at = cells[at, NEXT]
     return WHOLE - used
