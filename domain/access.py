@@ -10,6 +10,7 @@ _EVERYONE = frozenset(Role)
 _OPERATORS = frozenset({Role.OPERATOR})
 _BOOKERS = frozenset({Role.TENANT, Role.OPERATOR})
 _MONITORS = frozenset({Role.OPERATOR, Role.SERVICE})
+_ACCOUNTANTS = frozenset({Role.FINANCE, Role.OPERATOR})
 _READERS = frozenset({Role.TENANT, Role.OPERATOR, Role.FINANCE, Role.AUDITOR})
 
 
@@ -55,6 +56,9 @@ COMMAND_VERBS: Mapping[str, Verb] = {
     "ProposePlan": Verb(frozenset({Role.SERVICE})),
     "ConfirmClock": Verb(_OPERATORS),
     "EraseSubject": Verb(_OPERATORS),
+    "PublishPriceBook": Verb(_ACCOUNTANTS),
+    "ClosePeriod": Verb(_ACCOUNTANTS),
+    "SealPeriod": Verb(_ACCOUNTANTS),
 }
 
 READ_VERBS: Mapping[str, Verb] = {
@@ -71,6 +75,8 @@ READ_VERBS: Mapping[str, Verb] = {
     "pools": Verb(_EVERYONE),
     "tenants": Verb(frozenset({Role.OPERATOR, Role.FINANCE, Role.AUDITOR})),
     "quota": Verb(_READERS, own=True),
+    "prices": Verb(_READERS, own=True),
+    "periods": Verb(_READERS, own=True),
     "usage": Verb(_READERS, own=True),
     "events": Verb(_READERS | {Role.SERVICE}, own=True),
     "export": Verb(_READERS, own=True),

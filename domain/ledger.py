@@ -9,6 +9,8 @@ from domain.changes import CellFreed, CellTaken, Change
 from domain.facts.hardware import ReportStamp
 from domain.fleet_state import Maintenance, Node, Pool, Tenant
 from domain.ids import GrantId, MaintenanceId, NodeId, PoolId, ReservationId, TenantId
+from domain.periods import Period
+from domain.pricing import PriceVersion
 from domain.quota import Account
 from domain.reservation import Holding, Reservation
 from domain.timers import Timers
@@ -60,6 +62,10 @@ class Ledger:
     """For each source of reports its session and the last number heard."""
     versions: dict[str, int] = field(default_factory=dict)
     """The last version of each stream that can still grow."""
+    price_books: dict[str, tuple[PriceVersion, ...]] = field(default_factory=dict)
+    """All versions of each book, in the order in which they were published."""
+    periods: dict[TenantId, tuple[Period, ...]] = field(default_factory=dict)
+    """The periods of each billing account that are closing or closed, in order."""
     over: deque[tuple[Instant, ReservationId]] = field(default_factory=deque)
     """Reservations that are over, in the order in which they ended, until they are forgotten."""
     clearing: deque[tuple[Instant, ReservationId]] = field(default_factory=deque)

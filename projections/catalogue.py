@@ -1,5 +1,6 @@
 """All read models of this release."""
 
+from projections.billing import Billing
 from projections.calendar import Calendar
 from projections.fleet import Fleet
 from projections.projection import Projection
@@ -10,4 +11,4 @@ from projections.usage import Usage
 
 def all_projections() -> list[Projection]:
     """A fresh, empty one of each."""
-    return [Fleet(), Reservations(), Calendar(), Usage(), Requests()]
+    return [Fleet(), Reservations(), Calendar(), Usage(), Requests(), Billing()]

@@ -16,7 +16,9 @@ from domain.evolve.holding import commit, count_live, enlist
 from domain.fleet_state import Maintenance, Node, Pool, Tenant
 from domain.ids import PoolId, ReservationId
 from domain.ledger import Ledger
+from domain.periods import Period
 from domain.policy import PoolPolicy
+from domain.pricing import PriceVersion
 from domain.quota import Account, Grant
 from domain.reservation import Holding, Reservation
 from domain.sizes import ReservationClass, Shape, Size
@@ -26,7 +28,7 @@ from domain.timespan import FAR_FUTURE, seconds
 from domain.units import Piece
 from schemas.codec import from_plain, to_plain
 
-IMAGE_FORMAT = hashlib.sha256(b"gpuledger ledger image 1").digest()
+IMAGE_FORMAT = hashlib.sha256(b"gpuledger ledger image 2").digest()
 """Bears on what a snapshot means; a snapshot of another format is not read."""
 
 _POOL = ("id", "number", "site", "is_open")
@@ -73,6 +75,14 @@ def image_of(ledger: Ledger) -> bytes:
             reservation_id: {node: [_plain(p) for p in pieces] for node, pieces in had.items()}
             for reservation_id, had in ledger.possessions.items()
         },
+        "price_books": [
+            _plain(version) for _, book in sorted(ledger.price_books.items()) for version in book
+        ],
+        "periods": [
+            {**_plain(period), "row_root": period.row_root.hex()}
+            for _, periods in sorted(ledger.periods.items())
+            for period in periods
+        ],
         "reports": ledger.reports,
         "versions": ledger.versions,
         "over": list(ledger.over),
@@ -194,6 +204,7 @@ def ledger_from(image: bytes) -> Ledger:
         _restore_reservation(ledger, reservation)
     for planned in values["maintenances"]:
         _restore_maintenance(ledger, planned)
+    _restore_billing(ledger, values)
     ledger.reports = {source: tuple(heard) for source, heard in values["reports"].items()}
     ledger.versions = values["versions"]
     ledger.over = deque(tuple(entry) for entry in values["over"])
@@ -201,6 +212,16 @@ def ledger_from(image: bytes) -> Ledger:
     ledger.undo.forget()
     ledger.changes.clear()
     return ledger
+
+
+def _restore_billing(ledger: Ledger, values: dict[str, Any]) -> None:
+    for version in map(from_plain(PriceVersion), values["price_books"]):
+        book = ledger.price_books.get(version.book_id, ())
+        ledger.price_books[version.book_id] = (*book, version)
+    for entry in values["periods"]:
+        period = from_plain(Period)(entry | {"row_root": bytes.fromhex(entry["row_root"])})
+        periods = ledger.periods.get(period.tenant_id, ())
+        ledger.periods[period.tenant_id] = (*periods, period)
 
 
 def _restore_pool(ledger: Ledger, values: dict[str, Any]) -> None:

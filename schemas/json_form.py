@@ -271,5 +271,7 @@ def _schema(annotation: Any) -> dict[str, Any]:  # noqa: ANN401 - annotations ar
         return json_schema(annotation)
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return {"type": "string", "enum": [str(member.value) for member in annotation]}
+    if annotation is bytes:
+        return {"type": "string", "contentEncoding": "base16"}
     kinds = {bool: "boolean", int: "integer"}
     return {"type": kinds.get(annotation, "string")}

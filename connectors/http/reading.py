@@ -143,6 +143,22 @@ class ReadModels:
             end=end,
         )
 
+    async def prices(self, reader: Principal) -> Rows:
+        """Price books that hold for a reader: those for everybody, and those that name its tenant."""
+        return await self.rows(
+            "SELECT * FROM price_book WHERE %(all)s OR tenant_ids::jsonb = '[]'::jsonb"
+            " OR tenant_ids::jsonb ? %(tenant)s ORDER BY book_id, version",
+            **_reach(reader),
+        )
+
+    async def periods(self, reader: Principal) -> Rows:
+        """Periods that are closing or closed, as far as a reader may see them."""
+        return await self.rows(
+            "SELECT * FROM billing_period WHERE %(all)s OR tenant_id = %(tenant)s"
+            " ORDER BY tenant_id, start",
+            **_reach(reader),
+        )
+
     async def request(self, command_id: str) -> dict[str, Any] | None:
         """Why a command came to nothing."""
         rows = await self.rows("SELECT * FROM request WHERE command_id = %(id)s", id=command_id)

@@ -44,6 +44,8 @@ READS = {
     "/v1/calendar": "calendar",
     "/v1/availability": "availability",
     "/v1/usage": "usage",
+    "/v1/price-books": "prices",
+    "/v1/periods": "periods",
     "/v1/why/{subject}": "why",
     "/v1/events": "events",
     "/v1/projections": "projections",
@@ -190,6 +192,21 @@ class _Reads:
         await self._caught_up(request, "usage")
         rows = await self._models.usage(request.state.principal, *_span(request))
         return JSONResponse({"usage": rows})
+
+    async def prices(self, request: Request) -> Response:
+        """Price books and their versions."""
+        await self._caught_up(request, "billing")
+        rows = instants_as_text(await self._models.prices(request.state.principal))
+        for row in rows:
+            row["rates"] = json.loads(row["rates"])
+            row["tenant_ids"] = json.loads(row["tenant_ids"])
+        return JSONResponse({"price_books": rows})
+
+    async def periods(self, request: Request) -> Response:
+        """Billing periods that are closing or closed."""
+        await self._caught_up(request, "billing")
+        rows = await self._models.periods(request.state.principal)
+        return JSONResponse({"periods": instants_as_text(rows)})
 
     async def projections(self, _: Request) -> Response:
         """How far each read model is."""

@@ -48,6 +48,9 @@ ROUTES: tuple[Route, ...] = (
     Route("/v1/reports/activity", c.ReportActivity),
     Route("/v1/plans", c.ProposePlan),
     Route("/v1/clock/confirm", c.ConfirmClock),
+    Route("/v1/price-books", c.PublishPriceBook, 201),
+    Route("/v1/periods", c.ClosePeriod, 201),
+    Route("/v1/periods/seal", c.SealPeriod),
     Route("/v1/subjects/{subject_id}/erase", c.EraseSubject),
 )
 assert {route.command for route in ROUTES} == set(c.COMMANDS.values())

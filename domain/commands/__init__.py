@@ -1,5 +1,6 @@
 """Commands: what is asked of the ledger, in the imperative, one class each."""
 
+from domain.commands.billing import ClosePeriod, PublishPriceBook, SealPeriod
 from domain.commands.node import (
     CancelMaintenance,
     CordonNode,
@@ -71,6 +72,9 @@ Command = (
     | ProposePlan
     | ConfirmClock
     | EraseSubject
+    | PublishPriceBook
+    | ClosePeriod
+    | SealPeriod
 )
 
 COMMANDS: dict[str, type[Command]] = {command.__name__: command for command in Command.__args__}
@@ -86,6 +90,7 @@ __all__ = [
     "CancelMaintenance",
     "CancelReservation",
     "ChangePolicy",
+    "ClosePeriod",
     "ClosePool",
     "CloseTenant",
     "Command",
@@ -104,6 +109,7 @@ __all__ = [
     "PlanMaintenance",
     "Preempt",
     "ProposePlan",
+    "PublishPriceBook",
     "RegisterTenant",
     "ReportAcceptance",
     "ReportActivity",
@@ -112,6 +118,7 @@ __all__ = [
     "ReportHealth",
     "RequestReservation",
     "RetireNode",
+    "SealPeriod",
     "ShrinkReservation",
     "TagTenant",
     "Thaw",

@@ -8,6 +8,7 @@ from domain import commands as c
 from domain.access import COMMAND_VERBS
 from domain.commands import COMMANDS, Command
 from domain.decide import (
+    billing,
     booking,
     health,
     nodes,
@@ -62,6 +63,9 @@ RULES: dict[type[Command], Rule] = {
     c.ProposePlan: planning.propose_plan,
     c.ConfirmClock: reports.confirm_clock,
     c.EraseSubject: subjects.erase_subject,
+    c.PublishPriceBook: billing.publish_price_book,
+    c.ClosePeriod: billing.close_period,
+    c.SealPeriod: billing.seal_period,
 }
 assert RULES.keys() == set(COMMANDS.values())
 

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from domain import facts
-from domain.evolve import fleet, reservations, tenancy
+from domain.evolve import billing, fleet, reservations, tenancy
+from domain.facts import billing as money
 from domain.facts import hardware, level, node, plan, pool, quota, request, shard, tenant
 from domain.facts import reservation as r
 from domain.facts.fact import OfNode, OfReservation
@@ -92,6 +93,9 @@ STEPS: dict[type[facts.Fact], Step] = {
     shard.LeaseTaken: _nothing,
     shard.ClockClamped: _nothing,
     shard.ClockConfirmed: _nothing,
+    money.PriceBookPublished: billing.price_book_published,
+    money.PeriodClosing: billing.period_closing,
+    money.PeriodClosed: billing.period_closed,
 }
 assert STEPS.keys() == set(facts.FACTS.values())
 

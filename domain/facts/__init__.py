@@ -3,6 +3,7 @@
 from types import ModuleType
 
 from domain.facts import (
+    billing,
     hardware,
     level,
     node,
@@ -42,6 +43,7 @@ FACTS: dict[str, type[Fact]] = {
         request,
         plan,
         shard,
+        billing,
     )
     for name, fact in _facts_of(module).items()
 }

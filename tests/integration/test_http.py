@@ -63,6 +63,8 @@ def _least(command: type[Any]) -> dict[str, Any]:
             return None
         if "enum" in schema:
             return schema["enum"][0]
+        if "contentEncoding" in schema:
+            return "00"
         kinds = {"integer": 1, "boolean": False, "array": [], "string": "x"}
         if schema["type"] == "object":
             properties = schema.get("properties", {})

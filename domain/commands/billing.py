@@ -1,0 +1,47 @@
+"""Commands on price books and billing periods."""
+
+from dataclasses import dataclass
+
+from domain.ids import TenantId
+from domain.periods import Settlement
+from domain.pricing import Rate, UnusedSplit
+from domain.timespan import FAR_FUTURE, Instant
+
+
+@dataclass(frozen=True, slots=True)
+class PublishPriceBook:
+    """Let prices hold over a span, for some tenants or for all others; or correct a version."""
+
+    book_id: str
+    currency: str
+    start: Instant
+    rates: tuple[Rate, ...]
+    end: Instant = FAR_FUTURE
+    tenant_ids: tuple[TenantId, ...] = ()
+    unused_split: UnusedSplit = UnusedSplit.HOLDER
+    corrects: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClosePeriod:
+    """Fix the cutoff of a billing account's period: what comes later corrects it in the next."""
+
+    tenant_id: TenantId
+    start: Instant
+    end: Instant
+    zone: str = "UTC"
+    settlement: Settlement = Settlement.CHARGEBACK
+
+
+@dataclass(frozen=True, slots=True)
+class SealPeriod:
+    """Make the charges of a closing period final, as they were rated up to its cutoff."""
+
+    tenant_id: TenantId
+    start: Instant
+    cutoff_seq: int
+    rating_version: str
+    rows: int
+    row_root: bytes
+    billed: str
+    currency: str

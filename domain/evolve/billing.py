@@ -1,0 +1,49 @@
+"""How the facts of prices and periods change the ledger."""
+
+from domain.facts import billing
+from domain.ledger import Ledger
+from domain.periods import Period, PeriodState
+from domain.pricing import PriceVersion
+from domain.timespan import Instant
+
+
+def price_book_published(ledger: Ledger, fact: billing.PriceBookPublished, at: Instant) -> None:
+    """A further version of a book."""
+    version = PriceVersion(
+        fact.book_id,
+        fact.version,
+        fact.currency,
+        fact.start,
+        fact.end,
+        fact.tenant_ids,
+        fact.rates,
+        fact.unused_split,
+        fact.corrects,
+    )
+    versions = ledger.price_books.get(fact.book_id, ())
+    ledger.undo.put(ledger.price_books, fact.book_id, (*versions, version))
+
+
+def period_closing(ledger: Ledger, fact: billing.PeriodClosing, at: Instant) -> None:
+    """A period's cutoff is fixed."""
+    period = Period(
+        fact.tenant_id, fact.start, fact.end, fact.zone, fact.settlement, PeriodState.CLOSING
+    )
+    periods = ledger.periods.get(fact.tenant_id, ())
+    ledger.undo.put(ledger.periods, fact.tenant_id, (*periods, period))
+
+
+def period_closed(ledger: Ledger, fact: billing.PeriodClosed, at: Instant) -> None:
+    """A period is final."""
+    *before, last = ledger.periods[fact.tenant_id]
+    closed = Period(
+        last.tenant_id,
+        last.start,
+        last.end,
+        last.zone,
+        last.settlement,
+        PeriodState.CLOSED,
+        fact.cutoff_seq,
+        fact.row_root,
+    )
+    ledger.undo.put(ledger.periods, fact.tenant_id, (*before, closed))

@@ -1,0 +1,127 @@
+"""Price books: what an hour of a GPU costs, by what it was to its holder, and since when.
+
+Prices are decimal texts, exact to `PRICE_DIGITS_MAX` places, never binary fractions.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from enum import StrEnum
+
+from domain.ids import TenantId
+from domain.timespan import FAR_FUTURE, Instant, Timespan
+
+PRICE_DIGITS_MAX = 12
+_PRICE = re.compile(rf"\d{{1,12}}(\.\d{{1,{PRICE_DIGITS_MAX}}})?", re.ASCII)
+
+
+class SkuMeter(StrEnum):
+    """What a GPU was to its holder while time ran; each has its own price (FOCUS `SkuMeter`)."""
+
+    RESERVED_USED = "reserved_used"
+    RESERVED_UNUSED = "reserved_unused"
+    BORROWED = "borrowed"
+    LENT = "lent"
+    OVERFLOW = "overflow"
+    OVERRUN = "overrun"
+    SHORTAGE = "shortage"
+
+
+CREDITS = frozenset({SkuMeter.LENT, SkuMeter.SHORTAGE})
+"""Meters that are paid to the tenant, not by it: their prices count against its charges."""
+
+
+class UnusedSplit(StrEnum):
+    """Who pays for the unused part of a reservation."""
+
+    HOLDER = "holder"
+    MEMBERS = "members"
+    """The tenants directly inside the holder, in equal parts; the holder itself has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """What an hour of one GPU of a model costs on one meter; an empty model means any."""
+
+    meter: SkuMeter
+    list_price: str
+    model: str = ""
+    discount_percent: str = "0"
+
+
+@dataclass(frozen=True, slots=True)
+class PriceVersion:
+    """One version of a price book: its rates over a span, for some tenants or for all others."""
+
+    book_id: str
+    version: int
+    currency: str
+    start: Instant
+    end: Instant
+    tenant_ids: tuple[TenantId, ...]
+    rates: tuple[Rate, ...]
+    unused_split: UnusedSplit
+    corrects: int | None
+
+    @property
+    def span(self) -> Timespan:
+        """When it holds."""
+        return Timespan(self.start, self.end)
+
+    def rate_of(self, meter: SkuMeter, model: str) -> Rate | None:
+        """The rate of a model on a meter: its own before that of any model; None if it is free."""
+        found = None
+        for rate in self.rates:
+            if rate.meter is meter and rate.model in {"", model}:
+                found = rate if found is None or rate.model else found
+        return found
+
+
+def price_of(text: str) -> Decimal | None:
+    """An amount that is not negative, from its decimal digits; None when the text is none."""
+    return Decimal(text) if _PRICE.fullmatch(text) else None
+
+
+def contracted(rate: Rate) -> Decimal:
+    """The price of a rate after its discount, exact: a hundredth of (100 - percent) of the list."""
+    return Decimal(rate.list_price) * (100 - Decimal(rate.discount_percent)) / 100
+
+
+def in_force(versions: Sequence[PriceVersion]) -> tuple[PriceVersion, ...]:
+    """What holds of a price book: corrected versions are gone, an open end stops at the next start.
+
+    `versions` are those of one book in the order of their numbers.
+    """
+    corrected = {version.corrects for version in versions}
+    standing = sorted(
+        (v for v in versions if v.version not in corrected), key=lambda v: (v.start, v.version)
+    )
+    found: list[PriceVersion] = []
+    for number, version in enumerate(standing):
+        later = standing[number + 1].start if number + 1 < len(standing) else FAR_FUTURE
+        found.append(_until(version, min(version.end, later)))
+    return tuple(found)
+
+
+def _until(version: PriceVersion, end: Instant) -> PriceVersion:
+    return version if version.end == end else replace(version, end=end)
+
+
+def clash(mine: PriceVersion, others: Iterable[PriceVersion]) -> PriceVersion | None:
+    """A version in force that would hold for the same tenants at the same instant, if any.
+
+    A later version of the same book may cut one whose end is open.
+    """
+    for other in others:
+        if not _share(mine.tenant_ids, other.tenant_ids) or not mine.span.overlaps(other.span):
+            continue
+        cuts = other.book_id == mine.book_id and other.end == FAR_FUTURE
+        if cuts and mine.start > other.start:
+            continue
+        return other
+    return None
+
+
+def _share(mine: tuple[TenantId, ...], others: tuple[TenantId, ...]) -> bool:
+    return bool(set(mine) & set(others)) or (not mine and not others)
