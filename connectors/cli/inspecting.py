@@ -21,6 +21,7 @@ from connectors.cli.console import (
     tell,
 )
 from connectors.wiring import roles
+from domain.journal import JournalUnavailable
 from schemas.compatibility import incompatibilities
 from schemas.registry import registry
 
@@ -99,6 +100,28 @@ def rebuild_projection(
     if known:
         fail(REFUSED, f"no projection is named {name}", f"there are {', '.join(known)}")
     out.print(f"{name} is being folded again; 'projection list' shows how far it is")
+
+
+@projection_verb("follow")
+def follow_projection(
+    name: Annotated[str, typer.Argument(help="as 'projection list' names it")],
+    dsn: Annotated[str, typer.Option(help="the database that the read model goes into")],
+) -> None:
+    """Keep one read model in a database of yours, from the topic, until interrupted.
+
+    The ledger's own database is not asked; one process for each read model, as many as you like.
+    """
+    from connectors.wiring import kafka
+
+    roles.log_as_lines()
+    try:
+        raise typer.Exit(kafka.follow(name, dsn))
+    except kafka.KafkaNotConfigured as error:
+        fail(USED_WRONGLY, str(error))
+    except (kafka.UnknownProjection, kafka.Gap, kafka.Foreign) as error:
+        fail(REFUSED, str(error))
+    except (kafka.KafkaError, JournalUnavailable) as error:
+        fail(NOT_REACHABLE, f"{type(error).__name__}: {error}")
 
 
 @schema_verb("list")

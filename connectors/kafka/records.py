@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from domain.journal import StoredEvent
 from domain.timespan import Instant
 from schemas.codec import Malformed
-from schemas.envelope import decode_envelope, leaf_of
+from schemas.envelope import decode_envelope, glimpse, leaf_of
 from schemas.json_form import instant_text
 from schemas.registry import Registry
 
@@ -50,13 +50,13 @@ def unwire(value: bytes | None) -> tuple[int, bytes]:
 def record_of(event: StoredEvent, registry: Registry, shard: int, epoch: int) -> EventRecord:
     """An event as it goes to the topic."""
     contract = registry.by_type[event.type]
-    envelope = decode_envelope(event.envelope)
+    seen = glimpse(event.envelope)
     headers = [
         ("ce_specversion", b"1.0"),
-        ("ce_id", envelope.event_id.hex().encode()),
+        ("ce_id", seen.event_id.hex().encode()),
         ("ce_type", event.type.encode()),
         ("ce_source", f"gpuledger/shard/{shard}".encode()),
-        ("ce_time", instant_text(envelope.occurred_at).encode()),
+        ("ce_time", instant_text(seen.occurred_at).encode()),
         ("ce_subject", event.stream.encode()),
         ("lg_seq", str(event.seq).encode()),
         ("lg_epoch", str(epoch).encode()),

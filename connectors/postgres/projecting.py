@@ -1,8 +1,8 @@
 """The follower: folds the log into read models, a batch per transaction, and keeps snapshots."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import psycopg
 import structlog
@@ -40,6 +40,18 @@ class Following:
     poison: str = ""
 
 
+class EventLog(Protocol):
+    """A shard's events in order, from the journal or from its public copy."""
+
+    def read(self, after: int, limit: int) -> Sequence[StoredEvent]:
+        """Events behind a position."""
+        ...
+
+    def read_all(self, after: int) -> Iterator[StoredEvent]:
+        """Events behind a position up to the present end."""
+        ...
+
+
 class Follower:
     """Runs projections over a shard's log into its own database."""
 
@@ -52,11 +64,16 @@ class Follower:
         schema: str = PUBLIC,
         snapshots: bool = True,
         forget_subject: ForgetSubject | None = None,
+        log: EventLog | None = None,
     ) -> None:
-        """Fold what was projected before, without writing it again."""
+        """Fold what was projected before, without writing it again.
+
+        The events come from the journal in that database, unless another log of the shard is given.
+        """
         self._forget_subject = forget_subject
         self._registry = registry
         self._reader = JournalReader(dsn)
+        self._log: EventLog = log or self._reader
         self._connection = connect(dsn)
         self._listener = psycopg.connect(dsn, autocommit=True)
         self._listener.execute(f"LISTEN {CHANNEL}".encode())
@@ -78,7 +95,7 @@ class Follower:
             )
             return Following(store, 0)
         following = Following(store, row["seq"])
-        for batch in _batches(self._reader.read_all(0), row["seq"]):
+        for batch in _batches(self._log.read_all(0), row["seq"]):
             for event in batch:
                 projection.apply(recorded(event, self._registry))
             projection.settle()
@@ -102,7 +119,7 @@ class Follower:
         if self._snapshots is None and all(f.poison for f in self.following):
             return 0
         after = self.seq
-        events = self._reader.read(after, BATCH_EVENTS_MAX)
+        events = self._log.read(after, BATCH_EVENTS_MAX)
         if not events:
             return 0
         batch = [recorded(event, self._registry) for event in events]

@@ -14,6 +14,7 @@ from connectors.kafka.dead_letters import DeadLetter, NoSuchLetter, letter, lett
 from connectors.kafka.dead_letters import replay as send_again
 from connectors.kafka.ingress import Ingress, IngressHalted
 from connectors.kafka.ingress import run as run_ingress
+from connectors.kafka.log import TopicLog
 from connectors.kafka.reader import EventReader, Foreign, Gap
 from connectors.kafka.records import WIRE_HEAD
 from connectors.kafka.relay import Halted, Relay
@@ -22,17 +23,25 @@ from connectors.kafka.settings import KafkaNotConfigured, settings_from
 from connectors.kafka.topics import Finding
 from connectors.postgres.journal import JournalReader
 from connectors.postgres.marks import PostgresMarks
+from connectors.postgres.migrate import migrate
 from connectors.postgres.places import PostgresPlaces
+from connectors.postgres.projecting import Follower
 from connectors.running.files import Service
 from connectors.tokens.tokens import Tokens
 from connectors.wiring.roles import KAFKA_ROLES as ROLES
 from connectors.wiring.roles import until_signalled
 from domain.ids import PrincipalId
 from domain.principal import Principal, Role
+from projections.catalogue import all_projections
 from schemas.codec import Malformed
 from schemas.event_json import event_json
 from schemas.json_form import render
 from schemas.registry import registry
+
+
+class UnknownProjection(LookupError):
+    """No read model has that name."""
+
 
 BOUND_PRINCIPAL = "KAFKA_COMMANDS_PRINCIPAL"
 """The setting that binds the commands' topic to one service principal, for records without a token."""
@@ -92,6 +101,26 @@ def replay(number: int, token: str, key: str) -> int:
     return send_again(settings, letter(settings, registry(), number), token, key)
 
 
+def follow(name: str, dsn: str) -> int:
+    """One read model from the topic into a database, until told to stop; its exit status.
+
+    Raises `UnknownProjection`, `KafkaNotConfigured`, `Gap`, `Foreign`, `KafkaError`.
+    """
+    known = {projection.name: projection for projection in all_projections()}
+    if name not in known:
+        raise UnknownProjection(f"no projection is named {name}; there are {', '.join(known)}")
+    stopped = until_signalled()
+    migrate(dsn)
+    log = TopicLog(settings_from())
+    follower = Follower(dsn, registry(), [known[name]], snapshots=False, log=log)
+    try:
+        follower.run(stopped)
+    finally:
+        follower.close()
+        log.close()
+    return 0
+
+
 def serve(role: str, service: Service, tokens: Path) -> int:
     """A role that speaks with Kafka, until told to stop; its exit status.
 
@@ -139,11 +168,13 @@ __all__ = [
     "KafkaError",
     "KafkaNotConfigured",
     "NoSuchLetter",
+    "UnknownProjection",
     "check_topics",
     "create_topics",
     "dead_letter",
     "dead_letters",
     "events",
+    "follow",
     "replay",
     "serve",
 ]

@@ -65,7 +65,9 @@ def restore_from_kafka(dsn: str, *, catch_up: bool, tell: Tell) -> Restored:
         restoring = Restoring(journal, registry(), ledger, head)
         epoch = head.epoch
         _copy(settings, restoring, journal, tail, tell)
-        _keep(journal, restoring)
+        state = image_of(restoring.ledger)
+        snapshot = Snapshot(restoring.head.seq, pack(state), hash_of(state))
+        journal.save_snapshot(snapshot, IMAGE_FORMAT)
         journal.release_lease()
     finally:
         journal.close()
@@ -76,8 +78,8 @@ def restore_from_kafka(dsn: str, *, catch_up: bool, tell: Tell) -> Restored:
         restoring.head.seq - before,
         epoch,
         restoring.tree.root.hex(),
-        hash_of(image_of(restoring.ledger)).hex(),
-        _checks(dsn, restoring),
+        snapshot.state_hash.hex(),
+        _checks(dsn, restoring, snapshot),
         restoring.claims_lost,
         restoring.head.seq,
     )
@@ -141,12 +143,6 @@ def _must_be_same(journal: PostgresJournal, events: list[StoredEvent]) -> None:
             )
 
 
-def _keep(journal: PostgresJournal, restoring: Restoring) -> None:
-    image = image_of(restoring.ledger)
-    snapshot = Snapshot(restoring.head.seq, pack(image), hash_of(image))
-    journal.save_snapshot(snapshot, IMAGE_FORMAT)
-
-
 def _settle_relay(dsn: str, settings: KafkaSettings, tail: Tail) -> None:
     """The relay goes on behind the tail."""
     marks = PostgresMarks(dsn)
@@ -162,7 +158,7 @@ def _project(dsn: str, seq: int) -> None:
     follower.close()
 
 
-def _checks(dsn: str, restoring: Restoring) -> dict[str, bool]:
+def _checks(dsn: str, restoring: Restoring, kept: Snapshot) -> dict[str, bool]:
     """The database read back: its events by themselves give the same root and the same state."""
     reader = JournalReader(dsn)
     try:
@@ -175,7 +171,6 @@ def _checks(dsn: str, restoring: Restoring) -> dict[str, bool]:
     assert head is not None, "it was restored"
     return {
         "root_equal": head.tree == restoring.tree.to_bytes(),
-        "replay_equal": hash_of(image_of(ledger)) == hash_of(image_of(restoring.ledger)),
-        "snapshot_equal": snapshot is not None
-        and snapshot.state_hash == hash_of(image_of(restoring.ledger)),
+        "replay_equal": hash_of(image_of(ledger)) == kept.state_hash,
+        "snapshot_equal": snapshot is not None and snapshot.state_hash == kept.state_hash,
     }

@@ -3,7 +3,14 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.envelope import Envelope, decode_envelope, encode_envelope, reference_encode
+from schemas.envelope import (
+    Envelope,
+    Glimpse,
+    decode_envelope,
+    encode_envelope,
+    glimpse,
+    reference_encode,
+)
 from tests.examples import LONGS, TEXTS
 
 INTS = st.integers(-(1 << 31), (1 << 31) - 1)
@@ -38,6 +45,7 @@ def test_an_envelope_has_the_bytes_that_fastavro_gives_it(envelope: Envelope) ->
     encoded = encode_envelope(envelope)
     assert encoded == reference_encode(envelope)
     assert decode_envelope(encoded) == envelope
+    assert glimpse(encoded) == Glimpse(envelope.event_id, envelope.occurred_at)
 
 
 @settings(deadline=None)
