@@ -1,4 +1,4 @@
-"""The reference pages docs/http.md and docs/cli.md, written from the code: `python -m connectors.cli.reference`."""
+"""The reference pages docs/http.md, docs/cli.md and docs/events.md, written from the code: `python -m connectors.cli.reference`."""
 
 import sys
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from domain.access import COMMAND_VERBS, READ_VERBS, Verb
 from domain.principal import Role
 from domain.refusals import RULES, Reason
 from schemas.json_form import json_schema
+from schemas.reference import events_page
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 
@@ -154,7 +155,7 @@ def _options(command: Any) -> Iterator[str]:  # noqa: ANN401 - the framework kee
 
 def pages(app: typer.Typer) -> dict[str, str]:
     """Each page by its file's name."""
-    return {"http.md": http_page(), "cli.md": cli_page(app)}
+    return {"http.md": http_page(), "cli.md": cli_page(app), "events.md": events_page()}
 
 
 def main() -> None:
