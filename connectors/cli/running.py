@@ -35,8 +35,10 @@ from connectors.wiring.roles import KAFKA_ROLES
 READY_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 20
 PORT_SECONDS_MAX = 3
-RESTARTS_MAX, RESTART_SECONDS = 5, 10.0
-"""A role that ends by itself more often than so within so long is not started again."""
+RESTART_SECONDS_MIN, RESTART_SECONDS_MAX = 0.2, 15.0
+"""How long a role that ended by itself rests before it is started again."""
+STEADY_SECONDS = 5.0
+"""A role that lasted so long rests only shortly when it ends."""
 FLEET_NODES = 16
 TENANTS = ("team-a", "team-b")
 TRY = (
@@ -234,19 +236,26 @@ def _greet(service: Service, seconds: float) -> None:
 def _watch(
     path: Path, children: dict[str, subprocess.Popen[bytes]], stopped: Callable[[], bool]
 ) -> None:
-    """Start a role again that ended by itself, unless it ends again and again."""
-    ended: dict[str, list[float]] = {role: [] for role in children}
+    """Start a role again that ended by itself, later and later while it ends at once again."""
+    begun = dict.fromkeys(children, time.monotonic())
+    pauses = dict.fromkeys(children, RESTART_SECONDS_MIN)
+    due: dict[str, float] = {}
     while not stopped():
-        time.sleep(0.2)
+        time.sleep(0.1)
+        now = time.monotonic()
         for role, child in list(children.items()):
             if child.poll() is None or stopped():
                 continue
-            now = time.monotonic()
-            ended[role] = [at for at in ended[role] if now - at < RESTART_SECONDS] + [now]
-            if len(ended[role]) > RESTARTS_MAX:
-                fail(NOT_REACHABLE, f"{role} ended {len(ended[role])} times; giving up")
-            _tell(f"{role} ended with status {child.returncode}; starting it again")
-            children[role] = _spawn(role, path)
+            if role not in due:
+                lasted = now - begun[role] > STEADY_SECONDS
+                pauses[role] = RESTART_SECONDS_MIN if lasted else 2 * pauses[role]
+                pause = min(pauses[role], RESTART_SECONDS_MAX)
+                due[role] = now + pause
+                _tell(f"{role} ended with status {child.returncode}; again in {pause:g} s")
+            elif now >= due[role]:
+                del due[role]
+                begun[role] = now
+                children[role] = _spawn(role, path)
 
 
 def _stop(children: dict[str, subprocess.Popen[bytes]]) -> None:

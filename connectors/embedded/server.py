@@ -105,6 +105,8 @@ class EmbeddedPostgres:
         """
         who = self._somebody()
         self._stop_orphan()
+        if self._process is not None:
+            self._process.wait(STOP_SECONDS_MAX)
         self._make_socket_folder(who)
         if not (self._data / "PG_VERSION").exists():
             self._tell("making the database (first start only)")

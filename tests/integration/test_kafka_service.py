@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from kafka import KafkaProducer
 
+from connectors.embedded.server import EmbeddedPostgres
 from connectors.kafka import topics
 from connectors.kafka.records import wire
 from connectors.kafka.settings import KafkaSettings
@@ -41,19 +42,23 @@ def settings(kafka_bootstrap: str) -> KafkaSettings:
     return found
 
 
-@pytest.fixture
-def running(tmp_path: Path, settings: KafkaSettings) -> Iterator[Running]:
-    folder = tmp_path / "data"
+def started(folder: Path, settings: KafkaSettings, *words: str) -> Running:
+    """A service of its own, with the broker of the tests."""
     command = [sys.executable, "-m", "connectors.cli", "--data", str(folder), "dev", "--port", "0"]
     environment = os.environ | {"KAFKA_BOOTSTRAP_SERVERS": settings.bootstrap_servers[0]}
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+        [*command, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     )
     assert process.stdout is not None
     assert process.stdout.readline().startswith(b"http://127.0.0.1:")
     service = read_service(folder)
     assert service is not None
-    found = Running(folder, process, service)
+    return Running(folder, process, service)
+
+
+@pytest.fixture
+def running(tmp_path: Path, settings: KafkaSettings) -> Iterator[Running]:
+    found = started(tmp_path / "data", settings)
     yield found
     stop(found)
 
@@ -102,8 +107,9 @@ def test_after_any_kill_the_topic_is_the_log_and_no_command_is_lost_or_done_twic
         sent += COMMANDS_PER_KILL
         time.sleep(dice.random() * 0.8)
         role = dice.choice(("relay", "ingress", "sequencer", "relay"))
-        kill(running.pid_of(role))
-        eventually(partial(_is_up, running, role), 30)
+        pid = running.pid_of(role)
+        kill(pid)
+        eventually(partial(_is_another, running, role, pid), 60)
     dsn = running.service.dsn
 
     def tagged() -> int:
@@ -130,9 +136,9 @@ def test_after_any_kill_the_topic_is_the_log_and_no_command_is_lost_or_done_twic
     assert json.loads(verdict.stdout)["holds"], verdict.stdout
 
 
-def _is_up(running: Running, role: str) -> bool:
+def _is_another(running: Running, role: str, pid: int) -> bool:
     try:
-        return running.pid_of(role) > 0
+        return running.pid_of(role) != pid
     except LookupError:
         return False
 
@@ -171,3 +177,34 @@ def test_a_broker_that_is_away_stops_nothing_and_is_caught_up_with(tmp_path: Pat
         os.kill(broker, signal.SIGCONT)
         stop(running)
     assert not Path(f"/proc/{broker}").exists()
+
+
+def test_a_database_that_is_cut_off_for_a_while_loses_no_command_and_doubles_none(
+    tmp_path: Path, settings: KafkaSettings
+) -> None:
+    database = EmbeddedPostgres(tmp_path / "postgres", "secret")
+    (tmp_path / "postgres").mkdir()
+    dsn = database.start()
+    running = started(tmp_path / "data", settings, "--dsn", dsn)
+    token = running.service.tokens["service"]
+    try:
+        publish(settings, token, range(40))
+        assert database.pid is not None
+        os.kill(database.pid, signal.SIGQUIT)  # as `pg_ctl stop -m immediate` does
+        publish(settings, token, range(40, 80))
+        with running.http() as client:
+            answer = client.get("/v1/reservations")
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        time.sleep(2)
+        database.start()
+
+        def tagged() -> list[int]:
+            events = [e for e in in_log(dsn) if e.type.startswith("TenantTagged")]
+            return sorted(int(registry().decode(e.type, e.body).tags["n"]) for e in events)
+
+        eventually(lambda: tagged() == list(range(80)), 90)
+        log = in_log(dsn)
+        eventually(lambda: [e for e, _ in on_topic(settings)][: len(log)] == log, 60)
+    finally:
+        stop(running)
+        database.stop()
