@@ -1,10 +1,12 @@
 """Verbs that look under the hood: events, projections, contracts."""
 
 import json
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from connectors.cli.console import (
     NOT_REACHABLE,
@@ -91,15 +93,29 @@ def list_projections() -> None:
 def rebuild_projection(
     name: Annotated[str, typer.Argument(help="as 'projection list' names it")],
 ) -> None:
-    """Fold a read model of the local service from nothing; it is empty meanwhile."""
+    """Fold a read model of the local service anew; its old rows serve until the new ones are there."""
     service = roles.running(folder())
     if service is None:
         fail(NOT_REACHABLE, f"no service runs over {folder()}")
         return
-    known = roles.rebuild(service.dsn, name)
-    if known:
-        fail(REFUSED, f"no projection is named {name}", f"there are {', '.join(known)}")
-    out.print(f"{name} is being folded again; 'projection list' shows how far it is")
+    projection = roles.projection_named(name)
+    if projection is None:
+        fail(REFUSED, f"no projection is named {name}", "'gpuledger projection list' names all")
+        return
+    columns = (TextColumn("rebuilding"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err, disable=options.json) as progress:
+        task = progress.add_task("rebuilding")
+        try:
+            done = roles.rebuild(
+                service.dsn,
+                projection,
+                lambda there, total: progress.update(task, completed=there, total=total),
+            )
+        except JournalUnavailable as error:
+            fail(NOT_REACHABLE, str(error))
+            return
+    rows = [asdict(done)]
+    tell(rows[0], rows, ("name", "version", "seq", "hash", "was_equal"))
 
 
 @projection_verb("follow")

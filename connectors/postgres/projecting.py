@@ -6,7 +6,6 @@ from typing import Any, Protocol
 
 import psycopg
 import structlog
-from psycopg import sql
 
 from connectors.postgres.journal import CHANNEL, JournalReader, connect
 from connectors.postgres.read_models import PUBLIC, CheckpointMoved, ReadModelStore
@@ -37,6 +36,7 @@ class Following:
 
     store: ReadModelStore
     seq: int
+    hash: bytes
     poison: str = ""
 
 
@@ -83,18 +83,19 @@ class Follower:
     def _resume(self, projection: Projection, schema: str) -> Following:
         """A projection folded up to its checkpoint; its hash must be the one that is stored."""
         row = self._connection.execute(
-            "SELECT seq, hash, poison FROM projection WHERE name = %s AND version = %s",
-            (projection.name, projection.version),
+            "SELECT version, seq, hash FROM projection WHERE name = %s", (projection.name,)
         ).fetchone()
         store = ReadModelStore(projection, schema)
         if row is None:
             self._connection.execute(
-                "INSERT INTO projection (name, version, seq, hash) VALUES (%s, %s, 0, %s)"
-                " ON CONFLICT (name) DO UPDATE SET version = excluded.version, seq = 0",
+                "INSERT INTO projection (name, version, seq, hash) VALUES (%s, %s, 0, %s)",
                 (projection.name, projection.version, state_hash(projection)),
             )
-            return Following(store, 0)
-        following = Following(store, row["seq"])
+            return Following(store, 0, state_hash(projection))
+        following = Following(store, row["seq"], bytes(row["hash"]))
+        if row["version"] != projection.version:
+            following.poison = f"version {row['version']} is stored; rebuild it"
+            return following
         for batch in _batches(self._log.read_all(0), row["seq"]):
             for event in batch:
                 projection.apply(recorded(event, self._registry))
@@ -154,11 +155,13 @@ class Follower:
         try:
             with self._connection.transaction():
                 following.store.write(self._connection, changes)
-                following.store.checkpoint(self._connection, following.seq, fresh[-1].seq)
+                following.store.checkpoint(
+                    self._connection, following.seq, fresh[-1].seq, following.hash
+                )
         except (psycopg.DataError, UnicodeError) as error:
             self._poison(following, error)
             return
-        following.seq = fresh[-1].seq
+        following.seq, following.hash = fresh[-1].seq, state_hash(projection)
 
     def _poison(self, following: Following, error: Exception) -> None:
         name = following.store.projection.name
@@ -171,18 +174,21 @@ class Follower:
     def run(self, stopped: Callable[[], bool]) -> None:
         """Follow the log until told to stop; a wake-up call or a second's patience between.
 
-        Raises `CheckpointMoved` when a projection was forgotten: another start folds it anew.
+        Raises `CheckpointMoved` when a projection was rebuilt: another start goes on from there.
         """
         while not stopped():
             if self.step() == 0:
-                self._must_be_known()
+                self._must_be_ours()
                 for _ in self._listener.notifies(timeout=POLL_SECONDS, stop_after=1):
                     pass
 
-    def _must_be_known(self) -> None:
-        row = self._connection.execute("SELECT count(*) AS known FROM projection").fetchone()
-        if row is None or row["known"] < len(self.following):
-            raise CheckpointMoved("a projection was forgotten")
+    def _must_be_ours(self) -> None:
+        rows = self._connection.execute("SELECT name, seq, hash FROM projection").fetchall()
+        stored = {row["name"]: (row["seq"], bytes(row["hash"])) for row in rows}
+        for following in self.following:
+            name = following.store.projection.name
+            if stored.get(name) != (following.seq, following.hash):
+                raise CheckpointMoved(f"{name} was rebuilt")
 
     def catch_up(self, seq: int) -> None:
         """Fold up to a position that the log has reached."""
@@ -242,14 +248,3 @@ def _batches(events: Iterable[StoredEvent], until: int) -> Iterable[list[StoredE
             batch = []
     if batch:
         yield batch
-
-
-def forget(dsn: str, projection: Projection) -> None:
-    """Drop the rows and the checkpoint of a projection: its follower folds it from nothing.
-
-    A follower that runs finds its checkpoint gone, ends, and begins anew.
-    """
-    with psycopg.connect(dsn) as connection:
-        for table in projection.tables:
-            connection.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(table.name)))
-        connection.execute("DELETE FROM projection WHERE name = %s", (projection.name,))

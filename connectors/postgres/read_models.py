@@ -21,7 +21,10 @@ class ReadModelStore:
     def __init__(self, projection: Projection, schema: str = PUBLIC) -> None:
         """Statements are made once for each table."""
         self.projection = projection
-        self._schema = schema
+        self._checkpoint = sql.SQL(
+            "UPDATE {} SET seq = %s, hash = %s WHERE name = %s AND version = %s AND seq = %s"
+            " AND hash = %s"
+        ).format(sql.Identifier(schema, "projection"))
         self._upserts = {table.name: _upsert(schema, table) for table in projection.tables}
         self._removes = {table.name: _remove(schema, table) for table in projection.tables}
 
@@ -36,17 +39,19 @@ class ReadModelStore:
             if put:
                 connection.execute(self._upserts[table.name], _columns(put))
 
-    def checkpoint(self, connection: psycopg.Connection[Any], before: int, after: int) -> None:
-        """Move from one position to the next, with the hash. Raises `CheckpointMoved`."""
+    def checkpoint(
+        self, connection: psycopg.Connection[Any], before: int, after: int, hash_before: bytes
+    ) -> None:
+        """Move from one position and hash to the next. Raises `CheckpointMoved`."""
         done = connection.execute(
-            "UPDATE projection SET seq = %s, hash = %s WHERE name = %s AND version = %s"
-            " AND seq = %s",
+            self._checkpoint,
             (
                 after,
                 state_hash(self.projection),
                 self.projection.name,
                 self.projection.version,
                 before,
+                hash_before,
             ),
         )
         if done.rowcount != 1:

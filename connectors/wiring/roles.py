@@ -24,7 +24,10 @@ from connectors.keys.subjects import forget as forget_subject
 from connectors.planner.planner import run as run_planner
 from connectors.postgres.journal import JournalReader, PostgresJournal
 from connectors.postgres.migrate import migrate
-from connectors.postgres.projecting import Follower, forget
+from connectors.postgres.projecting import Follower
+from connectors.postgres.read_models import CheckpointMoved
+from connectors.postgres.rebuilding import Rebuilt, Tell, outdated
+from connectors.postgres.rebuilding import rebuild as rebuild_projection
 from connectors.postgres.recorded import recorded
 from connectors.reconciler.loop import run as run_reconciler
 from connectors.reconciler.reconciler import Reconciler
@@ -41,6 +44,7 @@ from connectors.tokens.tokens import Tokens
 from domain.journal import JournalUnavailable
 from domain.record import Recorded
 from projections.catalogue import all_projections
+from projections.projection import Projection
 from schemas.registry import registry
 from solvers.placement.index import warm_up
 
@@ -137,20 +141,30 @@ def until_signalled() -> Callable[[], bool]:
 def serve_follower(service: Service) -> int:
     """The read models and the snapshots, until told to stop."""
     stopped = until_signalled()
-    follower = Follower(service.dsn, registry(), all_projections(), forget_subject=forget_subject)
-    settle_memory()
-    follower.run(stopped)
-    follower.close()
+    while not stopped():
+        for projection in outdated(service.dsn, all_projections()):
+            rebuild_projection(service.dsn, registry(), projection)
+        follower = Follower(
+            service.dsn, registry(), all_projections(), forget_subject=forget_subject
+        )
+        settle_memory()
+        try:
+            follower.run(stopped)
+        except CheckpointMoved as error:
+            structlog.get_logger("follower").info("follower_begins_anew", why=str(error))
+        finally:
+            follower.close()
     return 0
 
 
-def rebuild(dsn: str, name: str) -> list[str]:
-    """Let a projection be folded from nothing; the names that there are when it is none."""
-    known = {projection.name: projection for projection in all_projections()}
-    if name not in known:
-        return sorted(known)
-    forget(dsn, known[name])
-    return []
+def projection_named(name: str) -> Projection | None:
+    """A fresh projection by its name."""
+    return next((each for each in all_projections() if each.name == name), None)
+
+
+def rebuild(dsn: str, projection: Projection, tell: Tell) -> Rebuilt:
+    """A read model anew, its old rows serving meanwhile. Raises `JournalUnavailable`."""
+    return rebuild_projection(dsn, registry(), projection, tell)
 
 
 def source_of(reader: JournalReader) -> Callable[[int, int], Sequence[Recorded]]:

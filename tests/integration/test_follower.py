@@ -6,8 +6,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from connectors.postgres.projecting import Follower, forget
+from connectors.postgres.projecting import Follower
 from connectors.postgres.read_models import CheckpointMoved, ReadModelStore
+from connectors.postgres.rebuilding import outdated, rebuild
 from connectors.sequencer.engine import Sequencer
 from domain.record import Recorded
 from projections.calendar import Calendar
@@ -46,14 +47,74 @@ def test_a_rebuild_from_nothing_gives_the_same_rows(
     before = {table: rows(postgres_dsn, table) for table in ("calendar", "reservation", "node")}
     known = hashes(postgres_dsn)
     for projection in all_projections():
-        forget(postgres_dsn, projection)
-    assert rows(postgres_dsn, "calendar") == set()
-    again = Follower(postgres_dsn, registry(), all_projections())
-    again.catch_up(sequencer.head.seq)
-    again.close()
+        assert rebuild(postgres_dsn, registry(), projection).was_equal
     assert {table: rows(postgres_dsn, table) for table in before} == before
     assert hashes(postgres_dsn) == known
     assert len(before["calendar"]) > 8
+    again = Follower(postgres_dsn, registry(), all_projections())
+    assert not any(following.poison for following in again.following)
+    again.close()
+
+
+def test_the_old_rows_serve_until_the_new_ones_take_their_place(
+    sequencer: Sequencer, postgres_dsn: str
+) -> None:
+    send(sequencer, b.book(gpus=3, start=1, end=2), b.book(gpus=5, start=2, end=3))
+    follower = Follower(postgres_dsn, registry(), [Calendar()])
+    follower.catch_up(sequencer.head.seq)
+    with psycopg.connect(postgres_dsn) as connection:
+        connection.execute("UPDATE calendar SET width_milli = 1")
+    seen: list[int] = []
+    done = rebuild(
+        postgres_dsn,
+        registry(),
+        Calendar(),
+        lambda *_: seen.append(len(rows(postgres_dsn, "calendar"))),
+    )
+    assert seen == [2]
+    assert done.was_equal
+    assert {row[-1] for row in rows(postgres_dsn, "calendar")} != {1}
+    send(sequencer, b.book(gpus=1, start=3, end=4))
+    follower.catch_up(sequencer.head.seq)
+    follower.close()
+    assert len(rows(postgres_dsn, "calendar")) == 3
+
+
+def test_a_follower_ends_when_what_it_knows_was_rebuilt_otherwise(
+    sequencer: Sequencer, postgres_dsn: str
+) -> None:
+    send(sequencer, b.book(gpus=3, start=1, end=2))
+    follower = Follower(postgres_dsn, registry(), [Calendar()])
+    follower.catch_up(sequencer.head.seq)
+    send(sequencer, b.book(gpus=5, start=2, end=3))
+    assert not rebuild(postgres_dsn, registry(), Calendar()).was_equal
+    with pytest.raises(CheckpointMoved):
+        follower.run(lambda: False)
+    follower.close()
+
+
+class NextCalendar(Calendar):
+    """The same read model in another version."""
+
+    version = Calendar.version + 1
+
+
+def test_a_read_model_of_another_version_is_built_anew(
+    sequencer: Sequencer, postgres_dsn: str
+) -> None:
+    send(sequencer, b.book(gpus=3, start=1, end=2))
+    old = Follower(postgres_dsn, registry(), [Calendar()])
+    old.catch_up(sequencer.head.seq)
+    old.close()
+    assert outdated(postgres_dsn, [Calendar()]) == []
+    (stale,) = outdated(postgres_dsn, [NextCalendar()])
+    waiting = Follower(postgres_dsn, registry(), [NextCalendar()])
+    assert "rebuild" in waiting.following[0].poison
+    waiting.close()
+    rebuild(postgres_dsn, registry(), stale)
+    new = Follower(postgres_dsn, registry(), [NextCalendar()])
+    assert not new.following[0].poison
+    new.close()
 
 
 def test_a_follower_goes_on_where_it_was_although_no_snapshot_was_kept(
