@@ -7,8 +7,10 @@ import multiprocessing as mp
 import os
 import pickle
 import resource
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
+from typing import Any, TypeVar
 
 from domain.snapshot import PlanAnswer, PlanProblem
 from solvers.checker import answer_faults
@@ -17,7 +19,44 @@ MEMORY_BYTES_MAX = 2 << 30
 WALL_SECONDS_MAX = 60.0
 NICENESS = 10
 
+T = TypeVar("T")
 Solve = Callable[[PlanProblem], PlanAnswer]
+
+
+def steps_in_child(
+    work: Callable[[Any], Iterator[T]],
+    task: object,
+    *,
+    wall_seconds: float = WALL_SECONDS_MAX,
+    memory_bytes: int = MEMORY_BYTES_MAX,
+) -> tuple[str, list[T]]:
+    """What a generator yields in a child, and its end: `ended`, `timeout`, `crashed`, `unreadable`.
+
+    Whatever was yielded before a bad end is there. `work` and `task` are picklable.
+    """
+    context = mp.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=_child, args=(sender, pickle.dumps((work, task)), memory_bytes))
+    child.start()
+    sender.close()
+    found: list[T] = []
+    until = time.monotonic() + wall_seconds
+    try:
+        while receiver.poll(max(0.0, until - time.monotonic())):
+            told = pickle.loads(receiver.recv_bytes())  # noqa: S301 - from our own child
+            if told is None:
+                return "ended", found
+            found.append(told[0])
+    except (EOFError, OSError):
+        return "crashed", found
+    except Exception:  # noqa: BLE001 - whatever a broken child sends is only unreadable
+        return "unreadable", found
+    else:
+        return "timeout", found
+    finally:
+        child.kill()
+        child.join()
+        receiver.close()
 
 
 def solve_in_child(
@@ -32,27 +71,15 @@ def solve_in_child(
     The evidence's `outcome` is `solved`, `timeout`, `crashed`, `broken` (the checker found a
     fault: a status is never trusted) or `unreadable`.
     """
-    context = mp.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(
-        target=_child, args=(sender, pickle.dumps(problem), solve, memory_bytes)
+    outcome, told = steps_in_child(
+        _solved, (solve, problem), wall_seconds=wall_seconds, memory_bytes=memory_bytes
     )
-    child.start()
-    sender.close()
+    if outcome != "ended":
+        return _nothing(problem, outcome)
+    answer = told[-1]
     try:
-        if not receiver.poll(wall_seconds):
-            return _nothing(problem, "timeout")
-        told = receiver.recv_bytes()
-    except (EOFError, OSError):
-        return _nothing(problem, "crashed")
-    finally:
-        child.kill()
-        child.join()
-        receiver.close()
-    try:
-        answer: PlanAnswer = pickle.loads(told)  # noqa: S301 - from our own child
         found = answer_faults(problem, answer)
-    except Exception as error:  # noqa: BLE001 - whatever a broken child sends is only unreadable
+    except Exception as error:  # noqa: BLE001 - an answer may be anything
         return _nothing(problem, "unreadable", error=type(error).__name__)
     if found:
         return _nothing(problem, "broken", fault=found[0])
@@ -65,13 +92,20 @@ def _nothing(problem: PlanProblem, outcome: str, **more: str) -> PlanAnswer:
     return PlanAnswer(refused=waiting, evidence={"outcome": outcome, **more})
 
 
-def _child(sender: Connection, problem: bytes, solve: Solve | None, memory_bytes: int) -> None:
-    os.nice(NICENESS)
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+def _solved(given: tuple[Solve | None, PlanProblem]) -> Iterator[PlanAnswer]:
+    solve, problem = given
     if solve is None:
         from solvers.repacking import repack
 
         solve = repack
-    answer = solve(pickle.loads(problem))  # noqa: S301 - from our own parent
-    sender.send_bytes(pickle.dumps(answer))
+    yield solve(problem)
+
+
+def _child(sender: Connection, given: bytes, memory_bytes: int) -> None:
+    os.nice(NICENESS)
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    work, task = pickle.loads(given)  # noqa: S301 - from our own parent
+    for step in work(task):
+        sender.send_bytes(pickle.dumps((step,)))
+    sender.send_bytes(pickle.dumps(None))
     sender.close()

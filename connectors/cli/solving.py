@@ -1,0 +1,129 @@
+"""`solve`: plans for instances of one's own, without a service."""
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from connectors.cli.console import REFUSED, err, fail, options, tell
+from domain.units import MILLI_PER_GPU
+from solvers.planning.certificate import Certificate
+from solvers.planning.instance import Instance, InstancePlan
+from solvers.planning.reading import InstanceRefused, read_instances
+
+FILE_BYTES_MAX = 128 << 20
+SECONDS_MAX = 3600.0
+
+
+def solve(
+    file: Annotated[
+        Path, typer.Argument(help="instances as JSON; docs/solver.md tells the format")
+    ],
+    seconds: Annotated[
+        float, typer.Option(min=0.0, max=SECONDS_MAX, help="of CP-SAT for one instance")
+    ] = 10.0,
+    greedy: Annotated[bool, typer.Option("--greedy", help="without CP-SAT")] = False,
+    certificates: Annotated[
+        Path | None, typer.Option(help="write the prices that prove the bounds as JSON")
+    ] = None,
+) -> None:
+    """Plan instances from a file: who goes where, who is refused and why, and the bound."""
+    from solvers.planning.planner import Effort, PlanBroken, plan
+
+    instances, unknown = _read(file)
+    for pointer in unknown[:5]:
+        err.print(f"ignored: {pointer} is no field of the format", style="dim")
+    effort = Effort(
+        improves=not greedy and seconds > 0,
+        deterministic_seconds=seconds,
+        wall_seconds=max(60.0, 3 * seconds),
+    )
+    plans: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
+    proofs: list[dict[str, Any]] = []
+    for instance in instances:
+        begun = time.monotonic()
+        try:
+            found, certificate = plan(instance, effort)
+        except PlanBroken as error:
+            fail(REFUSED, f"{instance.name}: a plan was made and failed its check: {error}")
+            return
+        taken = round(time.monotonic() - begun, 3)
+        plans.append(_as_json(found, taken) if options.json else {})
+        rows.append(_row(instance, found, taken))
+        proofs.append(_proof(instance.name, certificate))
+    if certificates:
+        certificates.write_text(json.dumps(proofs, separators=(",", ":")) + "\n")
+    tell(plans, rows, list(rows[0]) if rows else ("instance",), f"Plans of {file.name}")
+
+
+def _read(file: Path) -> tuple[list[Instance], list[str]]:
+    try:
+        size = file.stat().st_size
+        if size > FILE_BYTES_MAX:
+            fail(
+                REFUSED,
+                f"{file} has {size} bytes, the most is {FILE_BYTES_MAX}",
+                "split it by time, or by what cannot share nodes anyway",
+            )
+        return read_instances(json.loads(file.read_text(encoding="utf-8")))
+    except InstanceRefused as error:
+        fail(REFUSED, f"{file}, at {error}", "docs/solver.md tells the format")
+    except OSError as error:
+        fail(REFUSED, f"{file}: {error.strerror}", "name a file with instances as JSON")
+    except (ValueError, RecursionError) as error:
+        fail(REFUSED, f"{file} is not JSON: {error}")
+    raise AssertionError("every fault ends the command")
+
+
+def _as_json(found: InstancePlan, seconds: float) -> dict[str, Any]:
+    accepted = [
+        {
+            "id": placed.id,
+            "start": placed.start,
+            "units": [
+                {
+                    "node": node,
+                    "gpu_index": index,
+                    "first_milli": 0,
+                    "width_milli": MILLI_PER_GPU,
+                }
+                for node, index in placed.units()
+            ],
+        }
+        for placed in found.accepted
+    ]
+    return {
+        "name": found.name,
+        "value": found.value,
+        "accepted": accepted,
+        "refused": [{"id": name, "reason": why.value} for name, why in found.refused],
+        "moves": found.moves,
+        "bound": found.bound,
+        "seconds": seconds,
+    }
+
+
+def _row(instance: Instance, found: InstancePlan, seconds: float) -> dict[str, Any]:
+    why = sorted({each.value for _, each in found.refused})
+    return {
+        "instance": instance.name,
+        "value": found.value,
+        "bound": found.bound,
+        "accepted": len(found.accepted),
+        "refused": f"{len(found.refused)} {', '.join(why)}".strip(),
+        "moves": found.moves,
+        "bound by": found.evidence["bound_by"].split(",")[0],
+        "seconds": seconds,
+    }
+
+
+def _proof(name: str, certificate: Certificate) -> dict[str, Any]:
+    return {
+        "name": name,
+        "scale": certificate.scale,
+        "models": {model: list(line) for model, line in certificate.models.items()},
+        "quotas": {tenant: list(line) for tenant, line in certificate.quotas.items()},
+    }

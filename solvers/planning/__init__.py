@@ -1,0 +1,1 @@
+"""Planning a whole instance: bound and prices, sweep placement, improvement, certificate, check."""
