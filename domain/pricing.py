@@ -1,19 +1,26 @@
 """Price books: what an hour of a GPU costs, by what it was to its holder, and since when.
 
-Prices are decimal texts, exact to `PRICE_DIGITS_MAX` places, never binary fractions.
+Prices are decimal texts, exact to `PRICE_PLACES_MAX` places, never binary fractions.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 from enum import StrEnum
 
 from domain.ids import TenantId
 from domain.timespan import FAR_FUTURE, Instant, Timespan
 
-PRICE_DIGITS_MAX = 12
-_PRICE = re.compile(rf"\d{{1,12}}(\.\d{{1,{PRICE_DIGITS_MAX}}})?", re.ASCII)
+PRICE_PLACES_MAX = 6
+PERCENT_PLACES_MAX = 4
+"""A discounted price has at most 12 places, a cost (x 12 places of a GPU-hour) 24."""
+
+EXACT = Context(prec=100, traps=[Inexact, InvalidOperation, Overflow])
+"""Arithmetic on money that would rather fail than round."""
+
+_PRICE = re.compile(rf"\d{{1,9}}(\.\d{{1,{PRICE_PLACES_MAX}}})?", re.ASCII)
+_PERCENT = re.compile(rf"\d{{1,3}}(\.\d{{1,{PERCENT_PLACES_MAX}}})?", re.ASCII)
 
 
 class SkuMeter(StrEnum):
@@ -22,13 +29,12 @@ class SkuMeter(StrEnum):
     RESERVED_USED = "reserved_used"
     RESERVED_UNUSED = "reserved_unused"
     BORROWED = "borrowed"
-    LENT = "lent"
     OVERFLOW = "overflow"
     OVERRUN = "overrun"
     SHORTAGE = "shortage"
 
 
-CREDITS = frozenset({SkuMeter.LENT, SkuMeter.SHORTAGE})
+CREDITS = frozenset({SkuMeter.SHORTAGE})
 """Meters that are paid to the tenant, not by it: their prices count against its charges."""
 
 
@@ -83,9 +89,16 @@ def price_of(text: str) -> Decimal | None:
     return Decimal(text) if _PRICE.fullmatch(text) else None
 
 
+def percent_of(text: str) -> Decimal | None:
+    """A percentage from 0 to 100, from its decimal digits; None when the text is none."""
+    percent = Decimal(text) if _PERCENT.fullmatch(text) else None
+    return None if percent is None or percent > 100 else percent
+
+
 def contracted(rate: Rate) -> Decimal:
     """The price of a rate after its discount, exact: a hundredth of (100 - percent) of the list."""
-    return Decimal(rate.list_price) * (100 - Decimal(rate.discount_percent)) / 100
+    paid = EXACT.subtract(Decimal(100), Decimal(rate.discount_percent))
+    return EXACT.divide(EXACT.multiply(Decimal(rate.list_price), paid), Decimal(100))
 
 
 def in_force(versions: Sequence[PriceVersion]) -> tuple[PriceVersion, ...]:

@@ -4,12 +4,17 @@ Widths are thousandths of a GPU, instants whole milliseconds, so every amount is
 of GPU-microseconds.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
+from typing import Any
 
 HOUR_MS = 3_600_000
 
-Account = tuple[str, str, str]
-"""Pool, tenant (empty for nobody's), state."""
+Account = tuple[str, ...]
+"""Pool, tenant (empty for nobody's), state, and whatever else tells two accounts apart."""
+
+Hourly = tuple[Any, ...]
+"""Pool, the first millisecond of an hour or of a part of it, and the rest of the account."""
 
 
 @dataclass(slots=True)
@@ -22,9 +27,11 @@ class _Rate:
 class Meter:
     """For each account its present width, and what it has come to in each hour."""
 
-    hours: dict[tuple[str, int, str, str], int] = field(default_factory=dict)
-    """GPU-microseconds by pool, hour (ms since 1970), tenant and state."""
-    touched: set[tuple[str, int, str, str]] = field(default_factory=set)
+    hours: dict[Hourly, int] = field(default_factory=dict)
+    """GPU-microseconds by pool, hour (ms since 1970), tenant, state and so on."""
+    touched: set[Hourly] = field(default_factory=set)
+    cuts_ms: tuple[int, ...] = ()
+    """Instants inside hours at which amounts are cut besides, in order."""
     _rates: dict[Account, _Rate] = field(default_factory=dict)
 
     def change(self, account: Account, at_ms: int, by_milli: int) -> None:
@@ -42,7 +49,6 @@ class Meter:
             self._accrue(account, rate, at_ms)
 
     def _accrue(self, account: Account, rate: _Rate, at_ms: int) -> None:
-        pool, tenant, state = account
         since = rate.since_ms
         if at_ms <= since:
             return
@@ -52,10 +58,21 @@ class Meter:
         while since < at_ms:
             hour = since - since % HOUR_MS
             until = min(at_ms, hour + HOUR_MS)
-            key = (pool, hour, tenant, state)
+            if self.cuts_ms:
+                hour, until = self._part(since, hour, until)
+            key = (account[0], hour, *account[1:])
             self.hours[key] = self.hours.get(key, 0) + rate.width_milli * (until - since)
             self.touched.add(key)
             since = until
+
+    def _part(self, since: int, hour: int, until: int) -> tuple[int, int]:
+        """The part of an hour between two cuts."""
+        place = bisect_right(self.cuts_ms, since)
+        if place:
+            hour = max(hour, self.cuts_ms[place - 1])
+        if place < len(self.cuts_ms):
+            until = min(until, self.cuts_ms[place])
+        return hour, until
 
     def width(self, pool: str) -> int:
         """All of a pool, over all states, at present."""

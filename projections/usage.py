@@ -1,7 +1,7 @@
 """Usage: every unit-second of every node in exactly one state, by pool, hour and tenant.
 
-Facts arrive in the log's order, but hardware reports what happened a little earlier. So each
-fact becomes an operation at the instant when it occurred, and operations are carried out in the
+Facts arrive in the log's order, hardware reports what happened a little earlier. So each fact
+becomes an operation at the instant when it occurred, and operations are carried out in the
 order of those instants once no earlier one can come any more: a grace behind recorded time.
 What is reported later still counts from there on.
 """
@@ -64,7 +64,7 @@ class CapacityRow(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Run:
+class Run:
     """A run of one GPU in one holder's hands, or nobody's."""
 
     first: int
@@ -75,17 +75,20 @@ class _Run:
 
 
 @dataclass(slots=True)
-class _Gpu:
+class Gpu:
     """One GPU: its runs, and what overrules them: its own failure or its node's condition."""
 
     pool_id: str
-    runs: list[_Run]
+    model: str
+    runs: list[Run]
     is_failed: bool = False
 
 
 @dataclass(slots=True)
-class _Node:
-    gpus: list[_Gpu]
+class Machine:
+    """A node: its GPUs, and what overrules all of them."""
+
+    gpus: list[Gpu]
     condition: str = ""
     """`down`, `maintenance` or `service` while the whole node is; empty while it serves."""
     before: str = ""
@@ -106,7 +109,7 @@ class Usage:
         self.meter = Meter()
         self.fleet = Meter()
         self._holdings = Holdings()
-        self._nodes: dict[str, _Node] = {}
+        self._nodes: dict[str, Machine] = {}
         self._marked: dict[ReservationId, list[Piece]] = {}
         self._pending: list[tuple[int, int, int, Callable[[int], None]]] = []
         self._grace = 0
@@ -142,9 +145,10 @@ class Usage:
             meter.settle(until_ms)
         final = until_ms - until_ms % HOUR_MS
         for key in sorted(self.meter.touched):
-            self.usage.put(UsageRow(key[0], key[1] * 1000, *key[2:], self.meter.hours[key]))
-            if key[1] < final:
-                self.usage.is_final((key[0], key[1] * 1000, *key[2:]))
+            pool_id, start, name, state = key
+            self.usage.put(UsageRow(pool_id, start * 1000, name, state, self.meter.hours[key]))
+            if start < final:
+                self.usage.is_final((pool_id, start * 1000, name, state))
                 del self.meter.hours[key]
         for key in sorted(self.fleet.touched):
             self.capacity.put(CapacityRow(key[0], key[1] * 1000, self.fleet.hours[key]))
@@ -194,7 +198,7 @@ class Usage:
             self._marked[held.reservation_id] = wanted
         else:
             self._marked.pop(held.reservation_id, None)
-        if held.state in _OVER and not wanted:
+        if held.state in _OVER and all(end <= at for _, _, end in held.pieces):
             self._holdings.by_id.pop(held.reservation_id, None)
 
     def _enter(self, held: Held, piece: Piece, ms: int) -> None:
@@ -206,7 +210,9 @@ class Usage:
             state = USED[held.klass]
         else:
             state = "service"
-        self._set(piece, ms, held.reservation_id, held.tenant_id, state)
+        tenant = "" if state == "service" else held.tenant_id
+        for run in self._runs(piece):
+            self._turn(piece, run, ms, held.reservation_id, tenant, state)
 
     def _leave(self, held: Held, piece: Piece, ms: int) -> None:
         """A run is no longer its holder's: it is being freed, or free at once."""
@@ -267,8 +273,8 @@ class Usage:
                 self._later(at, seq, lambda ms: self._condition(fact, ms))
 
     def _joined(self, fact: node.NodeJoined, ms: int) -> None:
-        runs = [[_Run(slot * 1000, slot * 1000 + 1000)] for slot in range(fact.gpus)]
-        joined = _Node([_Gpu(fact.pool_id, list(of_slot)) for of_slot in runs])
+        runs = [[Run(slot * 1000, slot * 1000 + 1000)] for slot in range(fact.gpus)]
+        joined = Machine([Gpu(fact.pool_id, fact.model, list(of_slot)) for of_slot in runs])
         joined.condition = "service" if self._tested[fact.pool_id] else ""
         self._nodes[fact.node_id] = joined
         width = fact.gpus * MILLI_PER_GPU
@@ -299,7 +305,7 @@ class Usage:
                 return
         self._overrule(where, ms, condition)
 
-    def _overrule(self, where: _Node, ms: int, condition: str) -> None:
+    def _overrule(self, where: Machine, ms: int, condition: str) -> None:
         for gpu in where.gpus:
             for run in gpu.runs:
                 self._count(where, gpu, run, ms, -1)
@@ -325,24 +331,17 @@ class Usage:
             for run in gpu.runs:
                 self._count(where, gpu, run, ms, 1)
 
-    def _count(self, where: _Node, gpu: _Gpu, run: _Run, ms: int, sign: int) -> None:
+    def _count(self, where: Machine, gpu: Gpu, run: Run, ms: int, sign: int) -> None:
         """Let a run enter the account that it belongs to, or leave it."""
         state, tenant = run.state, run.tenant
         if gpu.is_failed or where.condition:
             state, tenant = ("down" if gpu.is_failed else where.condition), ""
         self.meter.change((gpu.pool_id, tenant, state), ms, sign * (run.end - run.first))
 
-    def _set(
-        self, piece: Piece, ms: int, holder: ReservationId | None, tenant: str, state: str
-    ) -> None:
-        tenant = "" if state in {"idle", "service"} else tenant
-        for run in self._runs(piece):
-            self._turn(piece, run, ms, holder, tenant, state)
-
     def _turn(
         self,
         piece: Piece,
-        run: _Run,
+        run: Run,
         ms: int,
         holder: ReservationId | None,
         tenant: str,
@@ -357,12 +356,12 @@ class Usage:
         run.holder, run.tenant, run.state = holder, tenant, state
         self._count(where, gpu, run, ms, 1)
 
-    def _runs(self, piece: Piece) -> list[_Run]:
+    def _runs(self, piece: Piece) -> list[Run]:
         """The runs that make up a piece exactly, cut where they must be."""
         where = self._nodes.get(piece.node_id)
         if where is None:
             return []
-        found: list[_Run] = []
+        found: list[Run] = []
         for slot in piece.slots:
             gpu = where.gpus[slot]
             if len(gpu.runs) > RUNS_UNJOINED_MAX:
@@ -376,9 +375,9 @@ class Usage:
         return found
 
 
-def _join_idle(gpu: _Gpu) -> None:
+def _join_idle(gpu: Gpu) -> None:
     """Let free neighbours be one run again."""
-    joined: list[_Run] = []
+    joined: list[Run] = []
     for run in gpu.runs:
         if joined and run.holder is None and joined[-1].holder is None:
             joined[-1].end = run.end
@@ -387,11 +386,11 @@ def _join_idle(gpu: _Gpu) -> None:
     gpu.runs = joined
 
 
-def _cut_runs(gpu: _Gpu, at: int) -> None:
+def _cut_runs(gpu: Gpu, at: int) -> None:
     """Cut the run in whose middle a border lies."""
     for number, run in enumerate(gpu.runs):
         if run.first < at < run.end:
-            right = _Run(at, run.end, run.holder, run.tenant, run.state)
+            right = Run(at, run.end, run.holder, run.tenant, run.state)
             run.end = at
             gpu.runs.insert(number + 1, right)
             return

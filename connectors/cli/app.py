@@ -10,6 +10,7 @@ import typer
 from connectors.cli import (
     auditing,
     booking,
+    charging,
     dead_letters,
     fleet,
     inspecting,
@@ -80,6 +81,7 @@ for group in (
     fleet.tenant,
     fleet.quota,
     pricing.price,
+    charging.charges,
     booking.app,
     inspecting.events,
     inspecting.projection,

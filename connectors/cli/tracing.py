@@ -168,7 +168,7 @@ def _run(
     tell(found.as_json(), found.rows(), ("what", "value"), "Trace")
 
 
-def _dsn() -> tuple[str, EmbeddedPostgres | None, DataFolder | None]:
+def database() -> tuple[str, EmbeddedPostgres | None, DataFolder | None]:
     """The database of the running service, or of a stopped data folder."""
     service = wiring.running(folder())
     if service is not None:
@@ -190,7 +190,7 @@ def _export(kind: str, form: str, path: Path) -> None:
         raise typer.BadParameter(f"{form!r}: write csv or jsonl")
     if not options.data and not folder().exists():
         fail(REFUSED, f"{folder()} is no data folder", "name one with --data")
-    dsn, server, opened = _dsn()
+    dsn, server, opened = database()
     try:
         columns, rows = {
             "assignments": (exports.COLUMNS, exports.assignments(dsn)),

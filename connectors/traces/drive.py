@@ -10,11 +10,19 @@ from dataclasses import dataclass, field
 
 from connectors.traces.jobs import Trace, TraceJob, TraceNode
 from connectors.traces.load import fleet_gpus
-from domain.commands import Command, GrantQuota, JoinNode, OpenPool, RegisterTenant
+from domain.commands import (
+    Command,
+    GrantQuota,
+    JoinNode,
+    OpenPool,
+    PublishPriceBook,
+    RegisterTenant,
+)
 from domain.commands.reservation import RequestReservation
 from domain.facts.node import LevelGroup
 from domain.ids import NodeId, PoolId, PrincipalId, TenantId
 from domain.policy import PoolPolicy
+from domain.pricing import Rate, SkuMeter
 from domain.principal import Principal, Role
 from domain.record import Recorded
 from domain.sizes import Shape
@@ -28,6 +36,13 @@ OPERATOR = Principal(PrincipalId("trace"), Role.OPERATOR)
 BATCH_COMMANDS_MAX = 512
 BATCH_SECONDS_MAX = 12 * 3600
 ACK_GRACE_SECONDS = 24 * 3600
+RATES = (
+    Rate(SkuMeter.RESERVED_USED, "2.00"),
+    Rate(SkuMeter.RESERVED_UNUSED, "2.00"),
+    Rate(SkuMeter.BORROWED, "1.20"),
+    Rate(SkuMeter.OVERFLOW, "3.10"),
+)
+"""What an hour of a GPU costs in a trace, in EUR, whatever its model."""
 YEARS_SECONDS = 10 * 366 * 86_400
 HARDWARE_SECONDS = 60
 """How long after the last end the hardware is listened to."""
@@ -110,6 +125,7 @@ class TraceDriver:
                     levels,
                 )
             )
+        commands.append(PublishPriceBook("trace", "EUR", Instant(0), RATES))
         nominal = fleet_gpus(list(nodes)) * MILLI_PER_GPU
         for tenant in sorted({job.tenant for job in trace.jobs}):
             commands.append(RegisterTenant(TenantId(tenant)))

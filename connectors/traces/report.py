@@ -18,6 +18,7 @@ class Report:
     mean_demand: float = 0.0
     peak_demand: float = 0.0
     gpu_microseconds: dict[str, int] = field(default_factory=dict)
+    charges: dict[str, Any] = field(default_factory=dict)
     events: int = 0
     commands_per_s: float = 0.0
     wall_s: float = 0.0
@@ -44,4 +45,8 @@ class Report:
 def _told(value: object) -> str:
     if isinstance(value, (bool, str)):
         return str(value)
+    if isinstance(value, list):
+        return "; ".join(map(str, value)) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_told(amount)}" for name, amount in value.items())
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"

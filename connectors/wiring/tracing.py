@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,15 @@ from domain.ledger import Ledger
 from domain.merkle import Tree
 from domain.record import Recorded
 from domain.submission import Submission
-from domain.timespan import Instant
+from domain.timespan import FAR_FUTURE, Instant, Timespan
 from projections.catalogue import all_projections
+from projections.charges import originals
+from projections.consumption import Consumption
 from projections.projection import Projection, state_hash
+from projections.rating import OUTSIDE, Tariffs, rate
+from projections.reconciling import Verdict, books
 from projections.table import Table
-from projections.usage import STATES, Usage
+from projections.usage import STATES, CapacityRow, Usage, UsageRow
 from schemas.image import IMAGE_FORMAT, hash_of, image_of
 from schemas.registry import registry
 
@@ -216,8 +221,46 @@ def _check(dsn: str, report: Report) -> list[tuple[int, dict[str, int]]]:
         "double_bookings": double_bookings(assignments(dsn)),
         "books_balance": books_balance(usage, capacity),
         "replay_equal": is_equal,
+        "charges_reconcile": _charge(fresh, usage, capacity, report),
     }
     return _buckets(sorted(points.items()))
+
+
+def _charge(
+    fresh: "_Replay", usage: list[dict[str, Any]], capacity: list[dict[str, Any]], report: Report
+) -> bool:
+    """Rate all of it; whether every delivered GPU-microsecond is charged, and the books balance."""
+    charges = rate(fresh.lines, fresh.usage.terms)
+    verdict = Verdict()
+    books(
+        (UsageRow(**_whole(row)) for row in usage),
+        (CapacityRow(**_whole(row)) for row in capacity),
+        fresh.lines,
+        Tariffs(fresh.usage.terms),
+        verdict,
+    )
+    rated = sum(c.gpu_microseconds for k, c in charges.items() if k.meter not in OUTSIDE)
+    billed: dict[str, Decimal] = {}
+    rows = 0
+    everything = Timespan(Instant(0), FAR_FUTURE)
+    for account_id in sorted({charge.account_id for charge in charges.values()}):
+        of_account = originals(charges, account_id, everything)
+        billed[account_id] = sum((row.billed for row in of_account), Decimal(0))
+        rows += len(of_account)
+    difference = verdict.gpu_microseconds - rated
+    report.charges = {
+        "rows": rows,
+        "gpu_microseconds": rated,
+        "difference_gpu_microseconds": difference,
+        "differences": verdict.differences,
+        "billed_eur": {name: f"{amount:f}" for name, amount in billed.items()},
+    }
+    return verdict.holds and not difference and rows == len(charges)
+
+
+def _whole(row: dict[str, Any]) -> dict[str, Any]:
+    """A row whose amount is an integer, as it was before it was stored."""
+    return row | {"gpu_microseconds": int(row["gpu_microseconds"])}
 
 
 class _Replay:
@@ -225,9 +268,11 @@ class _Replay:
 
     def __init__(self, reader: JournalReader) -> None:
         self._reader = reader
-        self._projections = all_projections()
+        self.usage = Consumption()
+        self._projections: list[Projection] = [
+            self.usage if isinstance(p, Usage) else p for p in all_projections()
+        ]
         self._ledger = Ledger(shard=reader.shard)
-        self.usage = next(p for p in self._projections if isinstance(p, Usage))
         last = Instant(0)
         for event in reader.read_all(0):
             entry = recorded(event, registry())
@@ -238,7 +283,7 @@ class _Replay:
                 projection.apply(entry)
             last = max(last, entry.occurred_at)
         self._hashes = {p.name: _hash(p) for p in self._projections}
-        self.usage.close(last)
+        self.lines = self.usage.lines(last)
 
     def is_equal(self, connection: psycopg.Connection[Any], report: Report) -> bool:
         """Whether all of it is what the sequencer and the follower came to."""

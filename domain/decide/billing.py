@@ -10,7 +10,7 @@ from domain.decide.transcript import Transcript
 from domain.facts.billing import PeriodClosed, PeriodClosing, PriceBookPublished
 from domain.ledger import Ledger
 from domain.periods import PeriodState
-from domain.pricing import PriceVersion, Rate, clash, in_force, price_of
+from domain.pricing import PriceVersion, Rate, clash, in_force, percent_of, price_of
 from domain.refusals import Reason, Refusal, refuse
 from domain.timespan import Timespan
 
@@ -95,11 +95,10 @@ def _rates(rates: tuple[Rate, ...]) -> Refusal | None:
         if refusal:
             return refusal
         if price_of(rate.list_price) is None:
-            problem = "must be a decimal that is not negative, at most 12 places, such as 2.50"
+            problem = "must be a decimal that is not negative, at most 6 places, such as 2.50"
             return refuse(Reason.MALFORMED, field=f"{field}/list_price", problem=problem)
-        percent = price_of(rate.discount_percent)
-        if percent is None or percent > 100:
-            problem = "must be a decimal from 0 to 100"
+        if percent_of(rate.discount_percent) is None:
+            problem = "must be a decimal from 0 to 100, at most 4 places"
             return refuse(Reason.MALFORMED, field=f"{field}/discount_percent", problem=problem)
         if (rate.meter, rate.model) in named:
             problem = f"{rate.meter} of {rate.model or 'any model'} has two rates"

@@ -11,6 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 
+from connectors.exports.charges import read_file, write_csv
+from tests.billing import lint
+
 JOBS = 1_500
 
 
@@ -52,12 +55,20 @@ def test_a_run_that_is_killed_goes_on_and_every_check_holds(tmp_path: Path) -> N
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(report.read_text())
-    assert told["checks"] == {"double_bookings": 0, "books_balance": True, "replay_equal": True}
+    assert told["checks"] == {
+        "double_bookings": 0,
+        "books_balance": True,
+        "replay_equal": True,
+        "charges_reconcile": True,
+    }
+    assert told["charges"]["difference_gpu_microseconds"] == 0
+    assert told["charges"]["rows"] > JOBS / 2
     assert told["requests"] == JOBS == told["accepted"] + sum(told["refused"].values())
     amounts = dict(told["gpu_microseconds"])
     assert amounts.pop("capacity") == sum(amounts.values())
     assert chart.read_text().startswith("<svg")
     check_export(tmp_path)
+    check_charges(tmp_path, told["charges"]["gpu_microseconds"])
 
 
 def check_export(folder: Path) -> None:
@@ -78,6 +89,33 @@ def check_export(folder: Path) -> None:
     for spans in held.values():
         spans.sort()
         assert all(one[1] <= two[0] for one, two in pairwise(spans))
+
+
+def check_charges(folder: Path, charged: int) -> None:
+    """The files of a stopped folder pass the linter, and a fresh rating finds no difference."""
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-m", "connectors.cli", "charges", *words]
+        line += ["--data", str(folder / "data"), "--json"]
+        return subprocess.run(line, capture_output=True, text=True, check=False)
+
+    hourly, daily = folder / "charges.parquet", folder / "charges.csv"
+    assert run("export", "--format", "parquet", "--out", str(hourly)).returncode == 0
+    assert run("export", "--grain", "day", "--out", str(daily)).returncode == 0
+    rows = list(read_file(hourly))
+    lint(rows)
+    lint(list(read_file(daily)))
+    assert sum(int(row["x_GpuMicroseconds"] or 0) for row in rows) == charged
+    done = run("reconcile", "--file", str(hourly))
+    assert (done.returncode, json.loads(done.stdout)["count"]) == (0, 0), done.stdout
+    wrong = folder / "wrong.csv"
+    rows[3]["BilledCost"] = "99"
+    write_csv(wrong, rows[1:])
+    done = run("reconcile", "--file", str(wrong))
+    assert done.returncode == 1
+    differences = json.loads(done.stdout)["differences"]
+    assert any("BilledCost is 99" in what for what in differences)
+    assert any("is missing" in what for what in differences)
 
 
 def test_a_virtual_folder_is_not_opened_for_the_wall_clock(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def publish(name: str = "standard", **how: Any) -> c.PublishPriceBook:
         ({"rates": (Rate(SkuMeter.OVERFLOW, "1", discount_percent="101"),)}, "malformed"),
         ({"rates": (USED, USED)}, "malformed"),
         ({"rates": (USED,) * 201}, "malformed"),
-        ({"rates": tuple(Rate(SkuMeter.LENT, "1", f"m{n}") for n in range(201))}, "limit"),
+        ({"rates": tuple(Rate(SkuMeter.OVERRUN, "1", f"m{n}") for n in range(201))}, "limit"),
         ({"end": b.at(0)}, "window-invalid"),
         ({"start": Instant(b.T0 + 1)}, "window-invalid"),
         ({"corrects": 1}, "not-found"),

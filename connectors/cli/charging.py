@@ -1,0 +1,179 @@
+"""Verbs on money: what was used costs what, as files that finance loads, and periods that close."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import typer
+
+from connectors.cli.console import (
+    REFUSED,
+    api,
+    fail,
+    folder,
+    group,
+    options,
+    refusals_told,
+    tell,
+)
+from connectors.cli.tracing import database
+
+charges, charges_verb = group("charges", "What usage costs: show, export, reconcile, close")
+
+Account = Annotated[str, typer.Option("--account", help="one billing account; all when not given")]
+From = Annotated[Path | None, typer.Option("--data", help="a stopped data folder")]
+
+
+@contextmanager
+def _dsn(data: Path | None) -> Iterator[str]:
+    options.data = data or options.data
+    if not folder().exists():
+        fail(REFUSED, f"{folder()} is no data folder", "name one with --data")
+    dsn, server, opened = database()
+    try:
+        yield dsn
+    finally:
+        if server is not None:
+            server.stop()
+        if opened is not None:
+            opened.close()
+
+
+@charges_verb("show")
+def show(account: Account = "", data: From = None) -> None:
+    """What each account's periods come to, by tenant and by what was used."""
+    from connectors.wiring.charging import all_invoices, ratings_of
+    from projections.focus import decimal, instant
+
+    sums: dict[tuple[str, ...], list[Any]] = {}
+    with _dsn(data) as dsn:
+        for invoice in all_invoices(ratings_of(dsn), account):
+            for row in invoice.rows:
+                key = (
+                    invoice.period.tenant_id,
+                    instant(invoice.period.start),
+                    invoice.period.state.value,
+                    row.charge.key.tenant_id,
+                    row.charge.price.sku_id,
+                    row.charge.price.currency,
+                )
+                amounts = sums.setdefault(key, [0, 0])
+                amounts[0] += row.quantity
+                amounts[1] += row.billed
+    columns = ("account", "period", "state", "tenant", "sku", "currency", "gpu_hours", "billed")
+    rows = [
+        dict(zip(columns, (*key, decimal(hours), decimal(billed)), strict=True))
+        for key, (hours, billed) in sorted(sums.items())
+    ]
+    tell({"charges": rows}, rows, columns)
+
+
+@charges_verb("export")
+def export(
+    to: Annotated[Path, typer.Option("--out", help="the file")],
+    form: Annotated[str, typer.Option("--format", help="csv or parquet")] = "csv",
+    grain: Annotated[str, typer.Option(help="hour or day")] = "hour",
+    account: Account = "",
+    data: From = None,
+) -> None:
+    """Charge rows in FOCUS 1.4."""
+    from connectors.exports.charges import WRITERS
+    from connectors.wiring.charging import all_invoices, ratings_of
+    from projections.focus import by_day, focus_rows
+
+    if form not in WRITERS or grain not in {"hour", "day"}:
+        raise typer.BadParameter("write --format csv or parquet, --grain hour or day")
+    with _dsn(data) as dsn:
+        found = (
+            row
+            for invoice in all_invoices(ratings_of(dsn), account)
+            for row in (focus_rows(invoice) if grain == "hour" else by_day(focus_rows(invoice)))
+        )
+        count = WRITERS[form](to, found)
+    tell({"rows": count, "file": str(to)}, [{"rows": count, "file": str(to)}], ("rows", "file"))
+
+
+@charges_verb("reconcile")
+def reconcile(
+    file: Annotated[
+        Path | None, typer.Option(help="rows by the hour, as exported, to compare one by one")
+    ] = None,
+    data: From = None,
+) -> None:
+    """Prove that rows are what a fresh rating of the log says, and that pool-hours sum to capacity."""
+    from connectors.exports.charges import read_file
+    from connectors.wiring.charging import ratings_of
+    from projections import reconciling
+
+    with _dsn(data) as dsn:
+        try:
+            rows = read_file(file) if file else None
+            verdict = reconciling.reconcile(ratings_of(dsn), rows)
+        except (OSError, ValueError) as error:
+            fail(REFUSED, f"{file}: {error}")
+            return
+    told = [
+        *({"verdict": "holds", "what": what} for what in verdict.checked if verdict.holds),
+        *({"verdict": "checked", "what": what} for what in verdict.checked if not verdict.holds),
+        *({"verdict": "DIFFERS", "what": what} for what in verdict.differences),
+    ]
+    title = f"{verdict.rows} rows, {verdict.count} differences"
+    tell(asdict(verdict) | {"holds": verdict.holds}, told, ("verdict", "what"), title)
+    if not verdict.holds:
+        raise typer.Exit(REFUSED)
+
+
+@charges_verb("close")
+def close(
+    account: Annotated[str, typer.Argument(help="a tenant that lies inside no other")],
+    month: Annotated[str, typer.Option(help="such as 2026-11; or --from and --to")] = "",
+    start: Annotated[str, typer.Option("--from", help="RFC 3339")] = "",
+    end: Annotated[str, typer.Option("--to", help="RFC 3339")] = "",
+    zone: Annotated[str, typer.Option(help="IANA zone of the month")] = "UTC",
+    showback: Annotated[bool, typer.Option(help="no money changes hands")] = False,
+) -> None:
+    """Close a period: fix its cutoff, rate it, reconcile it, and seal its rows for good."""
+    from connectors.wiring.charging import closing_invoice, ratings_of
+    from projections import reconciling
+    from projections.closing import MixedCurrencies, seal_of
+    from schemas.json_form import instant_of, render
+
+    if month:
+        start, end = _month(month, zone)
+    if not start or not end:
+        raise typer.BadParameter("name a period: --month 2026-11, or --from and --to")
+    with _dsn(None) as dsn, refusals_told():
+        verdict = reconciling.reconcile(ratings_of(dsn))
+        if not verdict.holds:
+            fail(REFUSED, f"not closed: {verdict.differences[0]}", "gpuledger charges reconcile")
+        at = instant_of(start)
+        if closing_invoice(ratings_of(dsn), account, at) is None:
+            settlement = "showback" if showback else "chargeback"
+            body = {"tenant_id": account, "start": start, "end": end, "zone": zone}
+            api().post("/v1/periods", body | {"settlement": settlement}, "")
+        invoice = closing_invoice(ratings_of(dsn), account, at)
+        assert invoice is not None, "the period is closing now"
+        try:
+            seal = seal_of(invoice)
+        except MixedCurrencies as error:
+            fail(REFUSED, f"not sealed: two currencies hold for {account}: {error}")
+            return
+        outcome = api().post("/v1/periods/seal", render(seal), "")
+    sealed = {"rows": seal.rows, "billed": f"{seal.billed} {seal.currency}"}
+    sealed |= {"row_root": seal.row_root.hex(), "cutoff_seq": seal.cutoff_seq}
+    tell({"sealed": sealed, "outcome": outcome}, [sealed], tuple(sealed))
+
+
+def _month(text: str, zone: str) -> tuple[str, str]:
+    """The bounds of a month in a zone, in UTC."""
+    try:
+        first = datetime.strptime(text, "%Y-%m").replace(tzinfo=ZoneInfo(zone))
+    except (ValueError, ZoneInfoNotFoundError) as error:
+        raise typer.BadParameter(f"{text!r} in {zone!r} is no month: {error}") from error
+    year, month = divmod(first.year * 12 + first.month, 12)
+    after = first.replace(year=year, month=month + 1)
+    return first.astimezone(UTC).isoformat(), after.astimezone(UTC).isoformat()

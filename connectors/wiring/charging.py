@@ -1,0 +1,47 @@
+"""Charges of a database: its log folded, rated, and checked."""
+
+from collections.abc import Iterator
+
+from connectors.postgres.journal import JournalReader
+from connectors.postgres.recorded import recorded
+from domain.ids import TenantId
+from domain.periods import PeriodState
+from domain.record import Recorded
+from domain.timespan import Instant
+from projections.folding import Ratings
+from projections.invoicing import Invoice, invoices
+from schemas.registry import registry
+
+
+def ratings_of(dsn: str) -> Ratings:
+    """The ratings of the log in a database."""
+
+    def log() -> Iterator[Recorded]:
+        reader = JournalReader(dsn)
+        try:
+            for event in reader.read_all(0):
+                yield recorded(event, registry())
+        finally:
+            reader.close()
+
+    return Ratings(log)
+
+
+def closing_invoice(ratings: Ratings, account: str, start: Instant) -> Invoice | None:
+    """The invoice of a period whose cutoff is fixed and that is not sealed yet, if there is one."""
+    for invoice in invoices(TenantId(account), ratings.head(), ratings.at):
+        if (invoice.period.start, invoice.period.state) == (start, PeriodState.CLOSING):
+            return invoice
+    return None
+
+
+def accounts(ratings: Ratings) -> list[TenantId]:
+    """The billing accounts that have charges, by name."""
+    return sorted({charge.account_id for charge in ratings.head().charges.values()})
+
+
+def all_invoices(ratings: Ratings, account: str = "") -> Iterator[Invoice]:
+    """The invoices of one account, or of all."""
+    for account_id in accounts(ratings):
+        if account in {"", account_id}:
+            yield from invoices(account_id, ratings.head(), ratings.at)

@@ -1,0 +1,271 @@
+"""Rating: from what everybody had to what it costs. Pure, exact, and without a currency's coins.
+
+Amounts of GPU time are integers of GPU-microseconds, quantities are GPU-hours rounded once to
+`QUANTITY_PLACES`, costs are price x quantity, exact. Rounding to coins comes later (`charges`).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import NamedTuple
+
+from domain.ids import PoolId, ReservationId, TenantId
+from domain.pricing import (
+    CREDITS,
+    EXACT,
+    PriceVersion,
+    Rate,
+    SkuMeter,
+    UnusedSplit,
+    contracted,
+    in_force,
+)
+from domain.timespan import Instant
+from projections.consumption import Line, Terms
+from projections.meter import HOUR_MS
+
+RATING_VERSION = "1"
+"""Changes with any rule by which usage becomes charges; it is pinned in each closed period."""
+
+GPU_MICROSECONDS_PER_HOUR = 3_600_000_000
+QUANTITY_PLACES = 12
+OUTSIDE = frozenset({SkuMeter.SHORTAGE, SkuMeter.OVERRUN})
+"""Meters outside the sum of states: without a price of their own they make no charge."""
+
+_STEP = Decimal(1).scaleb(-QUANTITY_PLACES)
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A rate of one version of a book, ready to multiply by."""
+
+    book_id: str
+    version: int
+    currency: str
+    meter: SkuMeter
+    model: str
+    list_price: Decimal
+    contracted_price: Decimal
+    unused_split: UnusedSplit
+    start: Instant
+    end: Instant
+
+    @property
+    def sku_id(self) -> str:
+        """What is sold: it outlives versions of prices."""
+        return f"gpu/{self.model or 'any'}/{self.meter.value}"
+
+    @property
+    def sku_price_id(self) -> str:
+        """What is sold, at one version's price."""
+        return f"{self.book_id}:{self.version}/{self.sku_id}"
+
+
+class Tariffs:
+    """All prices in force at one position of the log."""
+
+    def __init__(self, terms: Terms) -> None:
+        """Of the books as far as they were published."""
+        self._terms = terms
+        self._of_tenant: dict[TenantId, list[PriceVersion]] = {}
+        self._others: list[PriceVersion] = []
+        for versions in terms.books.values():
+            for version in in_force(versions):
+                for tenant_id in version.tenant_ids:
+                    self._of_tenant.setdefault(tenant_id, []).append(version)
+                if not version.tenant_ids:
+                    self._others.append(version)
+        self._found: dict[tuple[TenantId, SkuMeter, str], list[Priced]] = {}
+
+    def cuts(self) -> set[Instant]:
+        """Instants inside an hour at which a price changes."""
+        edges = {
+            edge
+            for versions in (*self._of_tenant.values(), self._others)
+            for version in versions
+            for edge in (version.start, version.end)
+        }
+        return {edge for edge in edges if edge // 1000 % HOUR_MS}
+
+    def price(self, tenant_id: TenantId, meter: SkuMeter, model: str, at: Instant) -> Priced | None:
+        """The price for a tenant at an instant; None where nothing is charged.
+
+        A book that names the tenant, or the nearest of those that it lies in, comes first. A
+        book that holds for it and has no such rate makes it free.
+        """
+        key = (tenant_id, meter, model)
+        spans = self._found.get(key)
+        if spans is None:
+            spans = self._found[key] = list(self._spans(tenant_id, meter, model))
+        return next((p for p in spans if p.start <= at < p.end), None)
+
+    def _spans(self, tenant_id: TenantId, meter: SkuMeter, model: str) -> Iterator[Priced]:
+        for versions in self._nearest_first(tenant_id):
+            for version in versions:
+                rate = version.rate_of(meter, model)
+                if rate is not None:
+                    yield _priced(version, rate, model)
+                else:
+                    free = Rate(meter, "0")
+                    yield _priced(version, free, model)
+
+    def _nearest_first(self, tenant_id: TenantId) -> Iterator[Sequence[PriceVersion]]:
+        name: TenantId | None = tenant_id
+        while name is not None:
+            yield self._of_tenant.get(name, ())
+            life = self._terms.tenants.get(name)
+            name = life.parent_id if life else None
+        yield self._others
+
+
+def _priced(version: PriceVersion, rate: Rate, model: str) -> Priced:
+    return Priced(
+        version.book_id,
+        version.version,
+        version.currency,
+        rate.meter,
+        model,
+        Decimal(rate.list_price),
+        contracted(rate),
+        version.unused_split,
+        version.start,
+        version.end,
+    )
+
+
+class ChargeKey(NamedTuple):
+    """What makes two charges the same one, whatever they came to."""
+
+    tenant_id: TenantId
+    pool_id: PoolId
+    reservation_id: ReservationId
+    meter: SkuMeter
+    model: str
+    start: Instant
+    end: Instant
+    sku_price_id: str
+    split_from: str
+    """The tenant that held what was split; empty when nothing was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What one reservation comes to on one meter in an hour, exact. Credits count negatively."""
+
+    key: ChargeKey
+    account_id: TenantId
+    price: Priced
+    gpu_microseconds: int
+
+    @property
+    def is_credit(self) -> bool:
+        """Whether it is paid to the tenant."""
+        return self.key.meter in CREDITS
+
+    @property
+    def quantity(self) -> Decimal:
+        """GPU-hours, rounded once; negative for a credit."""
+        amount = hours(self.gpu_microseconds)
+        return amount.copy_negate() if self.is_credit else amount
+
+    @property
+    def list_cost(self) -> Decimal:
+        """At the list price, exact."""
+        return EXACT.multiply(self.price.list_price, self.quantity)
+
+    @property
+    def contracted_cost(self) -> Decimal:
+        """At the price after discounts, exact."""
+        return EXACT.multiply(self.price.contracted_price, self.quantity)
+
+
+def hours(gpu_microseconds: int) -> Decimal:
+    """GPU-hours of an amount, to `QUANTITY_PLACES` places, half to even."""
+    whole, rest = divmod(gpu_microseconds, GPU_MICROSECONDS_PER_HOUR)
+    part = (Decimal(rest) / GPU_MICROSECONDS_PER_HOUR).quantize(_STEP)
+    return EXACT.add(Decimal(whole), part).normalize()
+
+
+def split(amount: int, parts: int) -> list[int]:
+    """An amount in equal whole parts; what does not divide goes to the first ones, one each."""
+    each, over = divmod(amount, parts)
+    return [each + (place < over) for place in range(parts)]
+
+
+def cuts_of(terms: Terms) -> set[Instant]:
+    """Where hours must be split: at prices and at periods that do not begin with an hour."""
+    bounds = {
+        edge
+        for periods in terms.periods.values()
+        for period in periods
+        for edge in (period.start, period.end)
+    }
+    return {edge for edge in bounds if edge // 1000 % HOUR_MS} | Tariffs(terms).cuts()
+
+
+def rate(lines: Iterable[Line], terms: Terms) -> dict[ChargeKey, Charge]:
+    """Every charge for some usage, by its key; parts of an hour that nothing divides are one.
+
+    The usage must have been cut at `cuts_of` the same terms.
+    """
+    tariffs = Tariffs(terms)
+    bounds = _bounds(terms)
+    sums: dict[ChargeKey, tuple[TenantId, Priced, int]] = {}
+    for line in lines:
+        if not line.gpu_microseconds:
+            continue
+        at = Instant(line.start_ms * 1000)
+        price = tariffs.price(line.tenant_id, line.meter, line.model, at)
+        if price is None or (line.meter in OUTSIDE and not price.list_price):
+            continue
+        account_id = terms.account_of(line.tenant_id)
+        start, end = _within(at, price, bounds.get(account_id, ()))
+        for tenant_id, split_from, amount in _payers(terms, line, price, start, end):
+            key = ChargeKey(
+                tenant_id,
+                line.pool_id,
+                line.reservation_id,
+                line.meter,
+                line.model,
+                start,
+                end,
+                price.sku_price_id,
+                split_from,
+            )
+            before = sums[key][2] if key in sums else 0
+            sums[key] = (account_id, price, before + amount)
+    return {key: Charge(key, *rest) for key, rest in sums.items()}
+
+
+def _bounds(terms: Terms) -> Mapping[TenantId, tuple[Instant, ...]]:
+    return {
+        account_id: tuple(sorted({edge for p in periods for edge in (p.start, p.end)}))
+        for account_id, periods in terms.periods.items()
+    }
+
+
+def _within(at: Instant, price: Priced, bounds: Iterable[Instant]) -> tuple[Instant, Instant]:
+    """The charge period around an instant: its hour, cut by the price's span and by periods."""
+    start = at - at // 1000 % HOUR_MS * 1000
+    end = start + HOUR_MS * 1000
+    for edge in (price.start, price.end, *bounds):
+        if start < edge <= at:
+            start = edge
+        elif at < edge < end:
+            end = edge
+    return Instant(start), Instant(end)
+
+
+def _payers(
+    terms: Terms, line: Line, price: Priced, start: Instant, end: Instant
+) -> Iterator[tuple[TenantId, str, int]]:
+    """Who pays for a line: its tenant, or for what nobody used, those inside it alike."""
+    splits = line.meter is SkuMeter.RESERVED_UNUSED and price.unused_split is UnusedSplit.MEMBERS
+    members = terms.members(line.tenant_id, start, end) if splits else ()
+    if not members:
+        yield line.tenant_id, "", line.gpu_microseconds
+        return
+    amounts = split(line.gpu_microseconds, len(members))
+    for member, amount in zip(members, amounts, strict=True):
+        if amount:
+            yield member, line.tenant_id, amount

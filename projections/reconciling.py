@@ -1,0 +1,162 @@
+"""Reconciling: whether rows, seals and books say the same, and where they do not."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from domain.facts.billing import PeriodClosed
+from domain.ids import TenantId
+from domain.periods import PeriodState
+from domain.timespan import Instant
+from projections.closing import MixedCurrencies, seal_of
+from projections.consumption import POSSESSED, Line
+from projections.focus import COLUMNS, Row, focus_rows, instant
+from projections.folding import Ratings
+from projections.invoicing import Invoice, invoices
+from projections.rating import OUTSIDE, ChargeKey, Tariffs
+from projections.usage import CapacityRow, UsageRow
+
+DIFFERENCES_MAX = 50
+"""How many differences are named; all of them are counted."""
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What was checked, and every difference that was found."""
+
+    rows: int = 0
+    gpu_microseconds: int = 0
+    checked: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+    count: int = 0
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing differs."""
+        return not self.count
+
+    def differs(self, what: str) -> None:
+        """Note a difference."""
+        self.count += 1
+        if len(self.differences) < DIFFERENCES_MAX:
+            self.differences.append(what)
+
+
+def reconcile(ratings: Ratings, rows: Iterable[Row] | None = None) -> Verdict:
+    """Check a whole log, and rows that somebody has against it.
+
+    Pool-hours sum to capacity; every second of use is charged once; seals are those of a fresh
+    rating of their cutoff; originals and corrections together are a fresh rating of the whole.
+    """
+    verdict = Verdict()
+    consumption = ratings.consumption(ratings.seq)
+    lines = consumption.lines(consumption.last)
+    usage = (row for row in consumption.usage if isinstance(row, UsageRow))
+    capacity = (row for row in consumption.capacity if isinstance(row, CapacityRow))
+    books(usage, capacity, lines, Tariffs(consumption.terms), verdict)
+    head = ratings.head()
+    accounts = sorted({charge.account_id for charge in head.charges.values()})
+    found: list[Invoice] = []
+    for account_id in accounts:
+        of_account = list(invoices(account_id, head, ratings.at))
+        found += of_account
+        _sums(account_id, of_account, ratings, verdict)
+        for invoice in of_account:
+            seal = head.terms.seals.get((account_id, invoice.period.start))
+            if seal is not None and invoice.period.state is PeriodState.CLOSED:
+                _seal(invoice, seal, verdict)
+    verdict.checked.append("each seal is that of a fresh rating of its cutoff")
+    verdict.checked.append("originals and corrections together are a fresh rating")
+    verdict.rows = sum(len(invoice.rows) for invoice in found)
+    if rows is not None:
+        _compare((row for invoice in found for row in focus_rows(invoice)), rows, verdict)
+    return verdict
+
+
+def books(
+    usage: Iterable[UsageRow],
+    capacity: Iterable[CapacityRow],
+    lines: Iterable[Line],
+    tariffs: Tariffs,
+    verdict: Verdict,
+) -> None:
+    """States sum to capacity in every pool-hour, and every delivered second is charged."""
+    sums: defaultdict[tuple[str, int], int] = defaultdict(int)
+    delivered: defaultdict[tuple[str, int, str], int] = defaultdict(int)
+    for row in usage:
+        sums[row.pool_id, row.hour] += row.gpu_microseconds
+        if row.state in POSSESSED:
+            delivered[row.pool_id, row.hour, row.state] += row.gpu_microseconds
+    for whole in capacity:
+        had = sums.pop((whole.pool_id, whole.hour), 0)
+        if had != whole.gpu_microseconds:
+            where = f"{whole.pool_id} {instant(whole.hour)}"
+            verdict.differs(f"{where}: states come to {had}, capacity to {whole.gpu_microseconds}")
+    for pool_id, hour in sums:
+        verdict.differs(f"{pool_id} {instant(hour)}: states without capacity")
+    verdict.checked.append("the states of every pool-hour sum to its capacity")
+    hour_us = 3_600_000_000
+    for line in lines:
+        at = line.start_ms * 1000
+        if line.meter in OUTSIDE or not line.gpu_microseconds:
+            continue
+        key = (line.pool_id, at - at % hour_us, line.meter.value)
+        delivered[key] -= line.gpu_microseconds
+        verdict.gpu_microseconds += line.gpu_microseconds
+        if tariffs.price(line.tenant_id, line.meter, line.model, Instant(at)) is None:
+            verdict.differs(
+                f"{line.pool_id} {instant(at)}: no price book holds for {line.tenant_id};"
+                f" {line.gpu_microseconds} GPU-microseconds are not charged"
+            )
+    for (pool_id, hour, state), rest in delivered.items():
+        if rest:
+            verdict.differs(f"{pool_id} {instant(hour)}: {state} differs by {rest}")
+    verdict.checked.append("every delivered GPU-second is charged to its holder, once")
+
+
+def _sums(account_id: TenantId, found: list[Invoice], ratings: Ratings, verdict: Verdict) -> None:
+    sums: defaultdict[ChargeKey, int] = defaultdict(int)
+    for invoice in found:
+        for row in invoice.rows:
+            sums[row.charge.key] += row.gpu_microseconds
+    for key, charge in ratings.head().charges.items():
+        if charge.account_id == account_id:
+            sums[key] -= charge.gpu_microseconds
+    for key, rest in sums.items():
+        if rest:
+            verdict.differs(
+                f"{key.pool_id} {instant(key.start)} {key.tenant_id} {key.meter}"
+                f" {key.reservation_id}: rows differ from a fresh rating by {rest}"
+            )
+
+
+def _seal(invoice: Invoice, seal: PeriodClosed, verdict: Verdict) -> None:
+    name = f"{seal.tenant_id} {instant(seal.start)}"
+    try:
+        fresh = seal_of(invoice)
+    except MixedCurrencies as error:
+        verdict.differs(f"{name}: two currencies: {error}")
+        return
+    for what in ("cutoff_seq", "rating_version", "rows", "row_root", "billed", "currency"):
+        sealed, made = getattr(seal, what), getattr(fresh, what)
+        if sealed != made:
+            told = [x.hex() if isinstance(x, bytes) else x for x in (sealed, made)]
+            verdict.differs(f"{name}: sealed {what} is {told[0]}, a fresh rating says {told[1]}")
+
+
+def _compare(fresh: Iterator[Row], rows: Iterable[Row], verdict: Verdict) -> None:
+    """Rows that somebody has, one by one, against fresh ones."""
+    wanted = {row["x_ChargeRecordId"]: row for row in fresh}
+    for row in rows:
+        row_id = row.get("x_ChargeRecordId")
+        mine = wanted.pop(row_id, None)
+        if mine is None:
+            verdict.differs(f"row {row_id}: unknown, or there twice")
+            continue
+        for name in COLUMNS:
+            if (row.get(name) or None) != mine[name]:
+                words = f"row {row_id}: {name} is {row.get(name)}, a fresh rating says {mine[name]}"
+                verdict.differs(words)
+    for row_id, mine in wanted.items():
+        verdict.differs(f"row {row_id} of {mine['ChargePeriodStart']} is missing")
+    verdict.checked.append("the rows given are those of a fresh rating")
