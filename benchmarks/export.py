@@ -1,0 +1,72 @@
+"""Export: a month of 10,000 GPUs as FOCUS rows in Parquet, a process a core, and read back.
+
+Two of its fifty tenants are made by default, and the month is reckoned from their rate; with
+GPULEDGER_BENCH_WHOLE=1 all 7.4 million rows are.
+"""
+
+import os
+import resource
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+from benchmarks.charges import RESERVATIONS, T0_MS, TENANTS, bookings_of, lines_of, terms
+from benchmarks.figures import Figure, main
+from connectors.exports.charges import read_file, write_parquet
+from domain.ids import TenantId
+from domain.periods import Period, PeriodState, Settlement
+from domain.timespan import Instant
+from projections.focus import focus_rows
+from projections.invoicing import Rated, invoice_of
+from projections.rating import rate
+
+HOURS = 744
+SAMPLE_TENANTS = 2
+
+
+def tenant(folder: str, number: int) -> tuple[int, int, int]:
+    """One tenant's month: rows, bytes, and the process's peak memory in KiB."""
+    book = terms()
+    end = Instant((T0_MS + HOURS * 3_600_000) * 1000)
+    charges = rate(lines_of(number, HOURS), book)
+    rated = Rated(1, end, charges, book, bookings_of(number))
+    name = TenantId(f"t{number}")
+    period = Period(
+        name, Instant(T0_MS * 1000), end, "UTC", Settlement.CHARGEBACK, PeriodState.CLOSING, 1
+    )
+    file = Path(folder) / f"{name}.parquet"
+    count = write_parquet(file, focus_rows(invoice_of(period, rated, None, [])))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return count, file.stat().st_size, peak
+
+
+def measure() -> Sequence[Figure]:
+    """All figures of the export."""
+    tenants = TENANTS if os.environ.get("GPULEDGER_BENCH_WHOLE") else SAMPLE_TENANTS
+    cores = os.cpu_count() or 1
+    with tempfile.TemporaryDirectory(prefix="gpuledger-bench-") as folder:
+        begun = time.perf_counter()
+        with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
+            made = list(pool.map(tenant, [folder] * tenants, range(tenants)))
+        seconds = time.perf_counter() - begun
+        rows = sum(count for count, _, _ in made)
+        begun = time.perf_counter()
+        read = sum(1 for _ in read_file(Path(folder) / "t0.parquet"))
+        read_rate = read / (time.perf_counter() - begun)
+    month = RESERVATIONS * HOURS
+    peak = sum(sorted((peak for _, _, peak in made), reverse=True)[:cores]) / (1 << 20)
+    return [
+        Figure("export.rows", rows / seconds, "rows/s"),
+        Figure("export.month", month / (rows / seconds), "s", 600, is_most=True),
+        Figure("export.memory", peak, "GiB", 4, is_most=True),
+        Figure("export.bytes-a-row", sum(size for _, size, _ in made) / rows, "bytes"),
+        Figure("export.read-back", read_rate, "rows/s"),
+        Figure("export.made", rows, "rows"),
+    ]
+
+
+if __name__ == "__main__":
+    main(measure, __doc__ or "")
