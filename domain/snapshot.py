@@ -74,7 +74,8 @@ class PlanAnswer:
 def problem_of(ledger: Ledger, pool_id: PoolId, from_seq: int, now: Instant) -> PlanProblem:
     """The problem of a pool's waiting requests: what may move is what overlaps one of them.
 
-    Shares, holds, gangs bound to one group, and what has started stay where they are.
+    Shares, holds, gangs bound to one group, what is short of units, and what has started stay where
+    they are.
     """
     pool = ledger.pools[pool_id]
     waiting = tuple(_ask(ledger, ledger.reservations[r]) for r in sorted(pool.queued))
@@ -123,12 +124,14 @@ def _ask(ledger: Ledger, reservation: Reservation) -> PlanAsk:
 
 
 def _may_move(reservation: Reservation, now: Instant) -> bool:
-    """Not started, whole, on one segment, and free to sit anywhere."""
+    """Not started, short of nothing, on one segment, and free to sit anywhere."""
     one_segment = all(
         h.start == reservation.start and h.end == reservation.end for h in reservation.holdings
     )
     plain = not reservation.size.share_milli and reservation.shape.same_level is None
-    return one_segment and plain and reservation.start > now and reservation.order_id is None
+    complete = reservation.held_milli(reservation.start) == reservation.milli
+    waits = reservation.start > now and reservation.order_id is None
+    return one_segment and complete and plain and waits
 
 
 def _may_stay(ledger: Ledger, reservation: Reservation) -> bool:

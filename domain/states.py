@@ -94,7 +94,9 @@ NODE_STEPS: Mapping[NodeState, frozenset[NodeState]] = {
         {_N.READY, _N.CORDONED, _N.MAINTENANCE, _N.SUSPECTED, _N.FAILED, _N.RETIRED}
     ),
     _N.MAINTENANCE: frozenset({_N.READY, _N.TESTING, _N.FAILED}),
-    _N.SUSPECTED: frozenset({_N.READY, _N.CORDONED, _N.DRAINING, _N.TESTING, _N.FAILED}),
+    _N.SUSPECTED: frozenset(
+        {_N.READY, _N.CORDONED, _N.DRAINING, _N.DRAINED, _N.TESTING, _N.FAILED}
+    ),
     _N.FAILED: frozenset({_N.READY, _N.TESTING, _N.RETIRED}),
     _N.RETIRED: frozenset(),
 }

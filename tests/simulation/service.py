@@ -3,6 +3,7 @@
 from random import Random
 
 from connectors.memory.journal import MemoryJournal, MemoryStore
+from connectors.planner.planner import PRINCIPAL, proposals
 from connectors.postgres.recorded import recorded
 from connectors.reconciler.loop import submissions_of
 from connectors.reconciler.reconciler import Reconciler
@@ -12,11 +13,13 @@ from connectors.simulated.fleet import Delays, SimulatedFleet
 from domain import commands as c
 from domain.commands import Command
 from domain.commands.node import Health
+from domain.commands.report import ProposePlan
 from domain.ids import MaintenanceId, NodeId, TenantId
 from domain.journal import Cell, Snapshot
 from domain.principal import Principal
 from domain.record import Recorded
 from domain.sizes import ReservationClass, Size
+from domain.snapshot import PlanAnswer, PlanProblem
 from domain.states import OVER
 from domain.submission import TICK, Outcome, OutcomeKind, Submission
 from domain.timespan import MICROSECONDS, Instant
@@ -25,6 +28,8 @@ from projections.projection import fold, state_hash
 from projections.usage import Usage
 from schemas.image import IMAGE_FORMAT, hash_of, image_of, pack
 from schemas.registry import registry
+from solvers.checker import answer_faults
+from solvers.repacking import repack
 from tests import builders as b
 
 NODES = 5
@@ -32,6 +37,13 @@ TENANTS = ("a", "b", "c")
 STEPS = 60
 MINUTE = 60 * MICROSECONDS
 CRASH_CHANCE = 0.04
+
+
+def checked(problem: PlanProblem) -> PlanAnswer:
+    """A plan of the real solver, without a process of its own; nothing broken is ever offered."""
+    answer = repack(problem)
+    assert not answer_faults(problem, answer), answer
+    return answer
 
 
 class Crash(Exception):
@@ -50,6 +62,8 @@ class Simulation:
         self.acknowledged: dict[tuple[str, str], Outcome] = {}
         self.sent: list[Submission] = []
         self.seen = 0
+        self.late: list[ProposePlan] = []
+        self.plans = 0
         self.sequencer = self.open()
         delays = Delays(self.random.choice((0, 800)), self.random.choice((0, 1200)), 500)
         self.fleet = SimulatedFleet(seed=seed, delays=delays)
@@ -124,6 +138,8 @@ class Simulation:
             self.deliver([Submission(s.principal, s.key, s.type, s.body, self.now) for s in again])
         elif chance < 0.80:
             self.keep_snapshot()
+        elif chance < 0.86:
+            self.plan()
         else:
             self.pass_time()
         self.hear()
@@ -207,6 +223,18 @@ class Simulation:
         MemoryJournal(self.store).save_snapshot(
             Snapshot(seq, pack(image), hash_of(image)), IMAGE_FORMAT
         )
+
+    def plan(self) -> None:
+        """The planner sees the log as it is; its proposals come at once, late, or twice."""
+        ledger, seq = restore(MemoryJournal(self.store), registry(), 0)
+        fresh = proposals(ledger, seq, self.now, checked)
+        late, self.late = self.late, []
+        if self.random.random() < 0.3:
+            self.late = fresh
+            fresh = []
+        if fresh + late:
+            self.send([*fresh, *late], PRINCIPAL)
+            self.plans += len(fresh)
 
     def new_facts(self) -> list[Recorded]:
         facts = [recorded(e, registry()) for e in self.store.events[self.seen :]]

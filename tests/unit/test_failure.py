@@ -66,6 +66,17 @@ def test_a_blip_costs_nothing() -> None:
     world.check()
 
 
+def test_a_drained_node_that_is_silent_for_a_moment_is_drained_again() -> None:
+    world = World(nodes=2)
+    world.accept(c.DrainNode(NodeId("n1")))
+    node = world.sequencer.ledger.nodes[NodeId("n1")]
+    assert node.state is NodeState.DRAINED
+    world.accept(report(Health.SUSPECTED, "n1", boot="boot-1"))
+    world.accept(report(Health.RECOVERED, "n1", boot="boot-1"))
+    assert node.state is NodeState.DRAINED
+    world.check()
+
+
 def test_silence_past_its_grace_is_failure() -> None:
     world = World(nodes=2)
     booked = world.booked(b.book("a", start=0, end=4))
