@@ -37,7 +37,9 @@ class ChargeRow:
     period: Timespan
     corrected: Timespan | None
     """The period whose charge it corrects; None when it corrects none."""
-    billed: Decimal
+    id: str
+    """The same row, the same id, however often it is made."""
+    billed: Decimal = Decimal(0)
 
     @property
     def sign(self) -> int:
@@ -73,15 +75,17 @@ class ChargeRow:
         return line_of(self.charge, self.corrected or self.period)
 
     @property
-    def id(self) -> str:
-        """The same row, the same id, however often it is made."""
-        correction = "" if self.corrected is None else str(self.period.start)
-        return row_id(self.charge.key, self.kind, correction)
-
-    @property
     def original_id(self) -> str:
         """The id of the charge's own row in the period that it belongs to by its time."""
         return row_id(self.charge.key, RowKind.ORIGINAL, "")
+
+
+def _row(
+    charge: Charge, kind: RowKind, period: Timespan, corrected: Timespan | None = None
+) -> ChargeRow:
+    """A row that bills nothing yet."""
+    correction = "" if corrected is None else str(period.start)
+    return ChargeRow(charge, kind, period, corrected, row_id(charge.key, kind, correction))
 
 
 def line_of(charge: Charge, period: Timespan) -> tuple[object, ...]:
@@ -109,7 +113,7 @@ def originals(
     """
     span = reach or period
     found = [
-        ChargeRow(charge, RowKind.ORIGINAL, period, None, Decimal(0))
+        _row(charge, RowKind.ORIGINAL, period)
         for key, charge in charges.items()
         if charge.account_id == account_id and span.start <= key.start < span.end
     ]
@@ -136,9 +140,9 @@ def corrections(
         if was is not None and now is not None and was.gpu_microseconds == now.gpu_microseconds:
             continue
         if was is not None:
-            rows.append(ChargeRow(was, RowKind.REVERSAL, period, corrected, Decimal(0)))
+            rows.append(_row(was, RowKind.REVERSAL, period, corrected))
         if now is not None:
-            rows.append(ChargeRow(now, RowKind.REPLACEMENT, period, corrected, Decimal(0)))
+            rows.append(_row(now, RowKind.REPLACEMENT, period, corrected))
     return _billed(rows, _line_sums(old.values(), corrected), _line_sums(new.values(), corrected))
 
 
@@ -187,7 +191,7 @@ def _billed(
         ordered = sorted(of_line, key=lambda row: row.id)
         shares = share([row.contracted_cost for row in ordered], total, smallest(currency))
         found += [
-            ChargeRow(row.charge, row.kind, row.period, row.corrected, billed)
+            ChargeRow(row.charge, row.kind, row.period, row.corrected, row.id, billed)
             for row, billed in zip(ordered, shares, strict=True)
         ]
     return sorted(found, key=lambda row: (row.charge.key, row.kind, row.id))

@@ -32,14 +32,8 @@ class Invoice:
     period: Period
     rows: tuple[ChargeRow, ...]
     rated: Rated
-
-    @property
-    def id(self) -> str:
-        """The invoice's name; empty while its period is open."""
-        if self.period.state is PeriodState.OPEN:
-            return ""
-        day = _EPOCH + timedelta(microseconds=self.period.start)
-        return f"{self.period.tenant_id}-{day:%Y%m%dT%H%M%SZ}"
+    id: str
+    """The invoice's name; empty while its period is open."""
 
 
 RatedAt = Callable[[int], Rated]
@@ -82,7 +76,14 @@ def invoice_of(
         assert before is not None, "what is corrected was rated before"
         had = corrected if place else Timespan(Instant(0), corrected.end)
         rows += corrections(before.charges, rated.charges, period.tenant_id, corrected, span, had)
-    return Invoice(period, tuple(rows), rated)
+    return Invoice(period, tuple(rows), rated, _invoice_id(period))
+
+
+def _invoice_id(period: Period) -> str:
+    if period.state is PeriodState.OPEN:
+        return ""
+    day = _EPOCH + timedelta(microseconds=period.start)
+    return f"{period.tenant_id}-{day:%Y%m%dT%H%M%SZ}"
 
 
 def _open_months(account_id: TenantId, head: Rated, past: list[Timespan]) -> Iterator[Period]:

@@ -7,6 +7,7 @@ Amounts of GPU time are integers of GPU-microseconds, quantities are GPU-hours r
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import NamedTuple
 
 from domain.ids import PoolId, ReservationId, TenantId
@@ -49,16 +50,10 @@ class Priced:
     unused_split: UnusedSplit
     start: Instant
     end: Instant
-
-    @property
-    def sku_id(self) -> str:
-        """What is sold: it outlives versions of prices."""
-        return f"gpu/{self.model or 'any'}/{self.meter.value}"
-
-    @property
-    def sku_price_id(self) -> str:
-        """What is sold, at one version's price."""
-        return f"{self.book_id}:{self.version}/{self.sku_id}"
+    sku_id: str
+    """What is sold: it outlives versions of prices."""
+    sku_price_id: str
+    """What is sold, at one version's price."""
 
 
 class Tariffs:
@@ -119,6 +114,7 @@ class Tariffs:
 
 
 def _priced(version: PriceVersion, rate: Rate, model: str) -> Priced:
+    sku_id = f"gpu/{model or 'any'}/{rate.meter.value}"
     return Priced(
         version.book_id,
         version.version,
@@ -130,6 +126,8 @@ def _priced(version: PriceVersion, rate: Rate, model: str) -> Priced:
         version.unused_split,
         version.start,
         version.end,
+        sku_id,
+        f"{version.book_id}:{version.version}/{sku_id}",
     )
 
 
@@ -179,6 +177,7 @@ class Charge:
         return EXACT.multiply(self.price.contracted_price, self.quantity)
 
 
+@lru_cache(65_536)
 def hours(gpu_microseconds: int) -> Decimal:
     """GPU-hours of an amount, to `QUANTITY_PLACES` places, half to even."""
     whole, rest = divmod(gpu_microseconds, GPU_MICROSECONDS_PER_HOUR)

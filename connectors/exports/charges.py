@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
@@ -60,14 +60,8 @@ def _chunks(rows: Iterable[Row]) -> Iterator[tuple[Row, ...]]:
 
 
 def _column(name: str, values: list[str | None]) -> Any:  # noqa: ANN401 - pyarrow has no types
-    if name in DECIMALS:
-        return pa.array([None if v is None else Decimal(v) for v in values], DECIMAL)
-    if name in INSTANTS:
-        known = {v: v and datetime.strptime(v, _INSTANT).replace(tzinfo=UTC) for v in set(values)}
-        return pa.array([known[v] for v in values], pa.timestamp("s", "UTC"))
-    if name in INTEGERS:
-        return pa.array([None if v is None else int(v) for v in values], pa.int64())
-    return pa.array(values, pa.string())
+    """A column from its texts; what a type cannot hold exactly is an error, never rounded."""
+    return pa.array(values, pa.string()).cast(_type(name))
 
 
 def read_file(path: Path) -> Iterator[Row]:
