@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from typing import Any
 
 import psycopg
@@ -10,15 +11,18 @@ from kafka import KafkaProducer
 
 from connectors.kafka import topics
 from connectors.kafka.records import record_of
+from connectors.kafka.relay import Halted
 from connectors.kafka.settings import KafkaSettings
+from connectors.postgres.journal import PostgresJournal
 from connectors.sequencer.engine import Sequencer
 from domain import commands as c
+from domain.journal import Fenced
 from domain.submission import Submission
 from schemas.image import hash_of, image_of
 from schemas.registry import registry
 from tests import builders as b
 from tests.journals import furnished, opened, send, shut
-from tests.kafka_parts import gpuledger, in_log, relayed
+from tests.kafka_parts import gpuledger, in_log, relay, relayed
 
 TABLES = ("journal", "claim", "tile", "cell", "calendar", "reservation", "tenant", "node")
 
@@ -119,6 +123,26 @@ def test_a_database_that_is_behind_its_topic_is_caught_up(
     done = restore(settings, empty_dsn, "--catch-up")
     assert (done["restored"], done["root"]) == (1, sequencer.tree.root.hex())
     assert rows(empty_dsn, "journal") == rows(postgres_dsn, "journal")
+
+
+def test_a_backup_that_is_behind_its_topic_accepts_nothing_until_it_is_caught_up(
+    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, empty_dsn: str
+) -> None:
+    relayed(postgres_dsn, settings)
+    restore(settings, empty_dsn)
+    send(sequencer, *(b.book(gpus=1, start=300 + n, end=301 + n) for n in range(10)))
+    relayed(postgres_dsn, settings)
+    with ExitStack() as stack, pytest.raises(Halted, match="the database is older than its topic"):
+        relay(stack, empty_dsn, settings)
+    with closing(PostgresJournal(empty_dsn)) as journal, pytest.raises(Fenced, match="fork"):
+        journal.take_lease("too early")
+    done = restore(settings, empty_dsn, "--catch-up")
+    assert (done["restored"], done["root"]) == (10, sequencer.tree.root.hex())
+    heir = opened(empty_dsn)
+    send(heir, b.book(gpus=1, start=400, end=401))
+    shut(heir)
+    relayed(empty_dsn, settings)
+    assert in_log(empty_dsn)[: sequencer.head.seq] == in_log(postgres_dsn)
 
 
 def test_a_fork_is_not_mended_over(
