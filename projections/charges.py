@@ -102,12 +102,19 @@ def row_id(key: ChargeKey, kind: RowKind, correction: str) -> str:
 
 
 Charges = Mapping[ChargeKey, Charge]
+"""The charges of one billing account."""
 
 
-def originals(
-    charges: Charges, account_id: TenantId, period: Timespan, reach: Timespan | None = None
-) -> list[ChargeRow]:
-    """The charges of an account whose time lies in a period, billed to the coin.
+def by_account(charges: Mapping[ChargeKey, Charge]) -> dict[TenantId, Charges]:
+    """Charges of all accounts, an account at a time."""
+    found: dict[TenantId, dict[ChargeKey, Charge]] = {}
+    for key, charge in charges.items():
+        found.setdefault(charge.account_id, {})[key] = charge
+    return {account_id: found[account_id] for account_id in sorted(found)}
+
+
+def originals(charges: Charges, period: Timespan, reach: Timespan | None = None) -> list[ChargeRow]:
+    """The charges whose time lies in a period, billed to the coin.
 
     `reach` is the time that is taken in where it is another one than the period's.
     """
@@ -115,7 +122,7 @@ def originals(
     found = [
         _row(charge, RowKind.ORIGINAL, period)
         for key, charge in charges.items()
-        if charge.account_id == account_id and span.start <= key.start < span.end
+        if span.start <= key.start < span.end
     ]
     return _billed(found, {}, {})
 
@@ -123,7 +130,6 @@ def originals(
 def corrections(
     before: Charges,
     after: Charges,
-    account_id: TenantId,
     corrected: Timespan,
     period: Timespan,
     reach: Timespan | None = None,
@@ -133,7 +139,7 @@ def corrections(
     `before` is the rating up to the cutoff of the period before `period`: what was billed so
     far. The rows bill what the whole line comes to now, less what it came to before.
     """
-    old, new = (_of(charges, account_id, reach or corrected) for charges in (before, after))
+    old, new = (_of(charges, reach or corrected) for charges in (before, after))
     rows: list[ChargeRow] = []
     for key in sorted(old.keys() | new.keys()):
         was, now = old.get(key), new.get(key)
@@ -146,12 +152,8 @@ def corrections(
     return _billed(rows, _line_sums(old.values(), corrected), _line_sums(new.values(), corrected))
 
 
-def _of(charges: Charges, account_id: TenantId, span: Timespan) -> dict[ChargeKey, Charge]:
-    return {
-        key: charge
-        for key, charge in charges.items()
-        if charge.account_id == account_id and span.start <= key.start < span.end
-    }
+def _of(charges: Charges, span: Timespan) -> dict[ChargeKey, Charge]:
+    return {key: charge for key, charge in charges.items() if span.start <= key.start < span.end}
 
 
 def _line_sums(charges: Iterable[Charge], period: Timespan) -> dict[tuple[object, ...], Decimal]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from domain.facts.hardware import ActivityObserved
 from domain.record import Recorded
 from domain.timespan import Instant
+from projections.charges import by_account
 from projections.consumption import Consumption, Terms
 from projections.invoicing import Rated
 from projections.rating import cuts_of, rate
@@ -42,7 +43,7 @@ class Ratings:
         if seq not in self._made:
             consumption = self.consumption(seq)
             lines = consumption.lines(consumption.last)
-            charges = rate(lines, consumption.terms)
+            charges = by_account(rate(lines, consumption.terms))
             self._made[seq] = Rated(
                 seq, consumption.last, charges, consumption.terms, consumption.bookings
             )

@@ -20,9 +20,18 @@ class Rated:
 
     seq: int
     until: Instant
-    charges: Charges
+    accounts: Mapping[TenantId, Charges]
     terms: Terms
     bookings: Mapping[ReservationId, Booking]
+
+    def of(self, account_id: TenantId) -> Charges:
+        """The charges of one account."""
+        return self.accounts.get(account_id, {})
+
+    @property
+    def account_ids(self) -> list[TenantId]:
+        """Every account that has charges or periods, by name."""
+        return sorted(self.accounts.keys() | self.terms.periods.keys())
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +80,12 @@ def invoice_of(
     """
     span = period.span
     reach = Timespan(Instant(0), span.end) if is_first and not past else span
-    rows = originals(rated.charges, period.tenant_id, span, reach)
+    rows = originals(rated.of(period.tenant_id), span, reach)
     for place, corrected in enumerate(past):
         assert before is not None, "what is corrected was rated before"
         had = corrected if place else Timespan(Instant(0), corrected.end)
-        rows += corrections(before.charges, rated.charges, period.tenant_id, corrected, span, had)
+        old, new = (r.of(period.tenant_id) for r in (before, rated))
+        rows += corrections(old, new, corrected, span, had)
     return Invoice(period, tuple(rows), rated, _invoice_id(period))
 
 
@@ -87,7 +97,7 @@ def _invoice_id(period: Period) -> str:
 
 
 def _open_months(account_id: TenantId, head: Rated, past: list[Timespan]) -> Iterator[Period]:
-    starts = [key.start for key, c in head.charges.items() if c.account_id == account_id]
+    starts = [key.start for key in head.of(account_id)]
     if past:
         start = past[-1].end
     elif starts:

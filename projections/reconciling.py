@@ -55,9 +55,8 @@ def reconcile(ratings: Ratings, rows: Iterable[Row] | None = None) -> Verdict:
     capacity = (row for row in consumption.capacity if isinstance(row, CapacityRow))
     books(usage, capacity, lines, Tariffs(consumption.terms), verdict)
     head = ratings.head()
-    accounts = sorted({charge.account_id for charge in head.charges.values()})
     found: list[Invoice] = []
-    for account_id in accounts:
+    for account_id in head.account_ids:
         of_account = list(invoices(account_id, head, ratings.at))
         found += of_account
         _sums(account_id, of_account, ratings, verdict)
@@ -119,9 +118,8 @@ def _sums(account_id: TenantId, found: list[Invoice], ratings: Ratings, verdict:
     for invoice in found:
         for row in invoice.rows:
             sums[row.charge.key] += row.gpu_microseconds
-    for key, charge in ratings.head().charges.items():
-        if charge.account_id == account_id:
-            sums[key] -= charge.gpu_microseconds
+    for key, charge in ratings.head().of(account_id).items():
+        sums[key] -= charge.gpu_microseconds
     for key, rest in sums.items():
         if rest:
             verdict.differs(

@@ -97,6 +97,37 @@ def export(
     tell({"rows": count, "file": str(to)}, [{"rows": count, "file": str(to)}], ("rows", "file"))
 
 
+@charges_verb("statement")
+def statement(
+    account: Annotated[str, typer.Argument(help="a billing account")],
+    to: Annotated[Path, typer.Option("--out", help="the file, HTML")],
+    start: Annotated[
+        str, typer.Option("--from", help="the period's first instant; the newest when not given")
+    ] = "",
+    data: From = None,
+) -> None:
+    """One period of one account as a page with a chart of its spend by day."""
+    from connectors.exports.statement import statement as page
+    from connectors.wiring.charging import all_invoices, ratings_of
+    from projections.closing import MixedCurrencies
+    from schemas.json_form import instant_of
+
+    with _dsn(data) as dsn:
+        found = [
+            invoice
+            for invoice in all_invoices(ratings_of(dsn), account)
+            if not start or invoice.period.start == instant_of(start)
+        ]
+        if not found:
+            fail(REFUSED, f"{account} has no such period", "gpuledger charges show")
+        try:
+            to.write_text(page(found[-1]))
+        except (MixedCurrencies, OSError) as error:
+            fail(REFUSED, f"no statement: {error}")
+    told = {"file": str(to), "rows": len(found[-1].rows)}
+    tell(told, [told], ("file", "rows"))
+
+
 @charges_verb("reconcile")
 def reconcile(
     file: Annotated[

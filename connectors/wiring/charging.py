@@ -35,13 +35,8 @@ def closing_invoice(ratings: Ratings, account: str, start: Instant) -> Invoice |
     return None
 
 
-def accounts(ratings: Ratings) -> list[TenantId]:
-    """The billing accounts that have charges, by name."""
-    return sorted({charge.account_id for charge in ratings.head().charges.values()})
-
-
 def all_invoices(ratings: Ratings, account: str = "") -> Iterator[Invoice]:
     """The invoices of one account, or of all."""
-    for account_id in accounts(ratings):
+    for account_id in ratings.head().account_ids:
         if account in {"", account_id}:
             yield from invoices(account_id, ratings.head(), ratings.at)

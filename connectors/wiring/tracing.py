@@ -36,7 +36,7 @@ from domain.record import Recorded
 from domain.submission import Submission
 from domain.timespan import FAR_FUTURE, Instant, Timespan
 from projections.catalogue import all_projections
-from projections.charges import originals
+from projections.charges import by_account, originals
 from projections.consumption import Consumption
 from projections.projection import Projection, state_hash
 from projections.rating import OUTSIDE, Tariffs, rate
@@ -243,8 +243,8 @@ def _charge(
     billed: dict[str, Decimal] = {}
     rows = 0
     everything = Timespan(Instant(0), FAR_FUTURE)
-    for account_id in sorted({charge.account_id for charge in charges.values()}):
-        of_account = originals(charges, account_id, everything)
+    for account_id, mine in by_account(charges).items():
+        of_account = originals(mine, everything)
         billed[account_id] = sum((row.billed for row in of_account), Decimal(0))
         rows += len(of_account)
     difference = verdict.gpu_microseconds - rated

@@ -106,6 +106,9 @@ def check_charges(folder: Path, charged: int) -> None:
     lint(rows)
     lint(list(read_file(daily)))
     assert sum(int(row["x_GpuMicroseconds"] or 0) for row in rows) == charged
+    page = folder / "statement.html"
+    assert run("statement", "t0", "--out", str(page)).returncode == 0
+    assert "<svg" in page.read_text()
     done = run("reconcile", "--file", str(hourly))
     assert (done.returncode, json.loads(done.stdout)["count"]) == (0, 0), done.stdout
     wrong = folder / "wrong.csv"

@@ -182,7 +182,7 @@ def test_originals_and_corrections_are_a_recomputation(
             amounts[row.charge.key] += row.gpu_microseconds
             lines[row.line] += row.contracted_cost
             coins[row.line] += row.billed
-        mine = {key: ch for key, ch in fresh.charges.items() if ch.account_id == name}
+        mine = fresh.of(TenantId(name))
         assert {k: v for k, v in amounts.items() if v} == {
             k: charge.gpu_microseconds for k, charge in mine.items()
         }

@@ -17,6 +17,7 @@ from connectors.cli.app import app
         ("charges export --format xml --out FOLDER/x", 2),
         ("charges export --grain week --out FOLDER/x", 2),
         ("charges show --data FOLDER/nothing", 1),
+        ("charges statement a --out FOLDER/x --data FOLDER/nothing", 1),
         ("charges reconcile --data FOLDER/nothing", 1),
         ("price publish x --rate overflow", 2),
         ("price publish x --file FOLDER/none.yaml", 1),

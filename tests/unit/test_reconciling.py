@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from connectors.exports.charges import WRITERS, read_file
+from connectors.exports.statement import statement
 from domain import commands as c
 from domain.ids import TenantId
 from domain.pricing import Rate, SkuMeter
-from projections.closing import seal_of
+from projections.closing import billed, seal_of
 from projections.focus import COLUMNS, PERIOD_COLUMNS, by_day, period_row
 from projections.reconciling import reconcile
 from tests import builders as b
@@ -129,3 +130,25 @@ def test_a_book_of_a_tenant_comes_before_that_of_all_others() -> None:
     assert (row["BillingAccountId"], row["SubAccountId"]) == ("a", "team")
     assert row["SkuPriceId"] == "of-a:1/gpu/H100/reserved_used"
     assert row["BilledCost"] == "1"
+
+
+def test_a_statement_shows_every_tenant_and_sums_to_what_is_billed() -> None:
+    world = busy()
+    world.accept(b.register("team", "a"))
+    world.ran(world.booked(b.book("team", gpus=1, start=51, end=52)), b.at(51), b.at(52))
+    closed = world.close_period(b.at(0), b.at(31 * 24))
+    page = statement(closed)
+    total, currency = billed(closed)
+    assert f"<td>{currency}<td>" in page
+    assert f'<td class="n">{total.normalize():f}</tr>' in page
+    assert "<td>team<td>reserved used<td>H100" in page
+    assert page.count("<rect") == 3
+    assert "2026-01-03 reserved_used" in page
+    assert closed.id in page
+    assert "http" not in page, "it needs nothing from outside"
+
+
+def test_an_account_that_used_nothing_has_an_empty_statement() -> None:
+    world = BilledWorld()
+    closed = world.close_period(b.at(0), b.at(24), "b")
+    assert "0 rows" in statement(closed)
