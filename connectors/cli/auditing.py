@@ -20,6 +20,7 @@ from connectors.cli.console import (
 )
 from connectors.wiring import roles
 from domain.journal import JournalUnavailable
+from domain.verdict import KnownRoot
 
 audit, audit_verb = group("audit", "History that proves itself, and what may be forgotten of it")
 directory, directory_verb = group("directory", "Who the principals are: show, set")
@@ -28,23 +29,37 @@ directory, directory_verb = group("directory", "Who the principals are: show, se
 class Source(StrEnum):
     """Where a copy of the history lies."""
 
+    LOG = "log"
     KAFKA = "kafka"
 
 
 @audit_verb("verify")
 def verify(
-    source: Annotated[Source, typer.Option("--from", help="which copy")] = Source.KAFKA,
-    dsn: Annotated[
-        str, typer.Option(help="the log to compare with; the local service's when not given")
-    ] = "",
+    source: Annotated[
+        Source, typer.Option("--from", help="the log, or its copy on Kafka")
+    ] = Source.LOG,
+    dsn: Annotated[str, typer.Option(help="the log; the local service's when not given")] = "",
+    known: Annotated[str, typer.Option(help="a root that you kept, as SIZE:ROOT")] = "",
 ) -> None:
-    """Prove that the history is whole: leaves, gaps, root, and that the copy equals the log."""
+    """Prove that the history is whole: all that can be made anew from its events is, and compared.
+
+    Of the log: leaves, places, times, tiles, root, exclusion cells, the newest snapshot. Of Kafka:
+    leaves, gaps, root, and each event against the log. What is printed as size and root is what to
+    keep, where operators cannot write, for --known next time.
+    """
     from connectors.wiring import auditing, kafka
 
     service = roles.running(folder())
     log = dsn or (service.dsn if service else None)
+    root = _known_root(known) if known else None
+    if source is Source.LOG and log is None:
+        fail(NOT_REACHABLE, f"no service runs over {folder()}", "name a database with --dsn")
     try:
-        verdict = auditing.verify_topic(log)
+        if source is Source.LOG:
+            assert log is not None, "it was looked for"
+            verdict = auditing.verify_log(log, root)
+        else:
+            verdict = auditing.verify_topic(log)
     except kafka.KafkaNotConfigured as error:
         fail(USED_WRONGLY, str(error))
     except (kafka.KafkaError, JournalUnavailable) as error:
@@ -55,9 +70,17 @@ def verify(
         *({"verdict": "not excluded", "what": what} for what in verdict.not_excluded),
     ]
     content = asdict(verdict) | {"source": source.value, "holds": verdict.holds}
-    tell(content, rows, ("verdict", "what"), f"{verdict.events} events, root {verdict.root}")
+    tell(content, rows, ("verdict", "what"), f"size and root {verdict.events}:{verdict.root}")
     if not verdict.holds:
         raise typer.Exit(REFUSED)
+
+
+def _known_root(text: str) -> KnownRoot:
+    size, _, root = text.partition(":")
+    try:
+        return KnownRoot(int(size), bytes.fromhex(root))
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is not SIZE:ROOT, such as 1000:9f86d0...") from error
 
 
 Subject = Annotated[str, typer.Argument(help="a principal's id, as events and `whoami` name it")]

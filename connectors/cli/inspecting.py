@@ -28,7 +28,7 @@ from schemas.compatibility import incompatibilities
 from schemas.registry import registry
 
 events, events_verb = group("events", "The log: tail, show")
-projection, projection_verb = group("projection", "Read models: list, rebuild")
+projection, projection_verb = group("projection", "Read models: list, rebuild, follow")
 schema, schema_verb = group("schema", "Contracts: list, show, check")
 
 

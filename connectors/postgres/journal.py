@@ -1,7 +1,7 @@
 """The journal of one shard in PostgreSQL: one transaction per batch, fenced by its head."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from secrets import token_hex
 from typing import Any
 
@@ -11,6 +11,7 @@ from psycopg.rows import class_row, dict_row
 from connectors.postgres import copying
 from domain.journal import (
     Batch,
+    Cell,
     CellsOverlap,
     Claim,
     CommitUnknown,
@@ -125,6 +126,16 @@ class JournalReader:
             assert chunk, "the log has no gap"
             yield from chunk
             after = chunk[-1].seq
+
+    def tiles(self) -> list[dict[str, Any]]:
+        """Every full tile of the tree: level, index, hashes."""
+        return self._rows("tiles", shard=self.shard)
+
+    def cells_differ(self, wanted: Iterable[Cell]) -> tuple[int, int]:
+        """How many of these cells are missing, and how many others are there."""
+        cells = "{" + ";".join(map(copying.box, wanted)) + "}"
+        (row,) = self._rows("cells_differ", shard=self.shard, cells=cells)
+        return row["missing"], row["extra"]
 
     def newest_snapshot(self, fingerprint: bytes) -> Snapshot | None:
         """The newest snapshot of a format."""

@@ -1,28 +1,22 @@
 """Proofs over the copies of a log: what is checked, and what cannot be excluded."""
 
-from dataclasses import dataclass, field
-
 from connectors.kafka.reader import EventReader, Foreign, Gap
 from connectors.kafka.settings import settings_from
 from connectors.postgres.journal import JournalReader
+from connectors.postgres.verifying import verify_log as verify
 from domain.journal import StoredEvent
 from domain.merkle import Tree
+from domain.verdict import KnownRoot, Verdict
+from schemas.registry import registry
 
 
-@dataclass(slots=True)
-class Verdict:
-    """What a verification found."""
-
-    events: int = 0
-    root: str = ""
-    checked: list[str] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
-    not_excluded: list[str] = field(default_factory=list)
-
-    @property
-    def holds(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.faults
+def verify_log(dsn: str, known: KnownRoot | None) -> Verdict:
+    """The journal against everything that can be made anew from it. Raises `JournalUnavailable`."""
+    reader = JournalReader(dsn)
+    try:
+        return verify(reader, registry(), known)
+    finally:
+        reader.close()
 
 
 def verify_topic(dsn: str | None) -> Verdict:

@@ -165,3 +165,14 @@ SELECT partition, "offset" FROM answered_offset WHERE shard = %(shard)s AND topi
 INSERT INTO answered_offset (shard, topic, partition, "offset")
 SELECT %(shard)s, %(topic)s, o.* FROM unnest(%(partitions)s::int[], %(offsets)s::bigint[]) AS o
 ON CONFLICT (shard, topic, partition) DO UPDATE SET "offset" = excluded."offset"
+
+-- name: tiles
+-- Every full tile of the tree.
+SELECT level, index, hashes FROM tile WHERE shard = %(shard)s ORDER BY level, index
+
+-- name: cells_differ
+-- How many cells are missing, and how many too many, compared with those that there should be.
+WITH wanted AS (SELECT unnest(%(cells)s::box[])::text AS cell),
+     stored AS (SELECT cell::text AS cell FROM cell WHERE shard = %(shard)s)
+SELECT (SELECT count(*) FROM (SELECT * FROM wanted EXCEPT ALL SELECT * FROM stored) AS m) AS missing,
+       (SELECT count(*) FROM (SELECT * FROM stored EXCEPT ALL SELECT * FROM wanted) AS e) AS extra
