@@ -20,7 +20,7 @@ from connectors.cli.console import (
     refusals_told,
     tell,
 )
-from connectors.cli.tracing import database
+from connectors.cli.tracing import database, export_verb
 
 charges, charges_verb = group("charges", "What usage costs: show, export, reconcile, close")
 
@@ -72,10 +72,11 @@ def show(account: Account = "", data: From = None) -> None:
     tell({"charges": rows}, rows, columns)
 
 
+@export_verb("charges")
 @charges_verb("export")
 def export(
     to: Annotated[Path, typer.Option("--out", help="the file")],
-    form: Annotated[str, typer.Option("--format", help="csv or parquet")] = "csv",
+    form: Annotated[str, typer.Option("--format", help="csv, jsonl or parquet")] = "csv",
     grain: Annotated[str, typer.Option(help="hour or day")] = "hour",
     account: Account = "",
     data: From = None,
@@ -86,7 +87,7 @@ def export(
     from projections.focus import by_day, focus_rows
 
     if form not in WRITERS or grain not in {"hour", "day"}:
-        raise typer.BadParameter("write --format csv or parquet, --grain hour or day")
+        raise typer.BadParameter("write --format csv, jsonl or parquet, --grain hour or day")
     with _dsn(data) as dsn:
         found = (
             row

@@ -1,6 +1,7 @@
 """FOCUS rows as files: CSV as the specification says, and Parquet with real decimals and instants."""
 
 import csv
+import json
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from decimal import Decimal
@@ -42,6 +43,15 @@ def write_csv(path: Path, rows: Iterable[Row]) -> int:
     return count
 
 
+def write_jsonl(path: Path, rows: Iterable[Row]) -> int:
+    """As a JSON object a line, null as null; how many rows."""
+    count = 0
+    with path.open("w") as out:
+        for count, row in enumerate(rows, 1):  # noqa: B007 - the last count is the answer
+            out.write(json.dumps(row) + "\n")
+    return count
+
+
 def write_parquet(path: Path, rows: Iterable[Row]) -> int:
     """As Parquet, compressed, a row group at a time; how many rows."""
     count = 0
@@ -65,11 +75,15 @@ def _column(name: str, values: list[str | None]) -> Any:  # noqa: ANN401 - pyarr
 
 
 def read_file(path: Path) -> Iterator[Row]:
-    """The rows of an exported file of either kind, as text. Raises OSError, ValueError."""
+    """The rows of an exported file of any kind, by its suffix, as text. Raises OSError, ValueError."""
     if path.suffix == ".parquet":
         for batch in pq.ParquetFile(path).iter_batches(ROWS_AT_ONCE):
             for row in batch.to_pylist():
                 yield {name: _text(value) for name, value in row.items()}
+        return
+    if path.suffix == ".jsonl":
+        with path.open() as file:
+            yield from map(json.loads, file)
         return
     with path.open(newline="") as file:
         for values in csv.DictReader(file):
@@ -84,5 +98,5 @@ def _text(value: object) -> str | None:
     return value.strftime(_INSTANT) if isinstance(value, datetime) else str(value)
 
 
-WRITERS = {"csv": write_csv, "parquet": write_parquet}
+WRITERS = {"csv": write_csv, "jsonl": write_jsonl, "parquet": write_parquet}
 """The formats of an export of charges."""

@@ -28,7 +28,7 @@ def busy() -> BilledWorld:
     return world
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 @pytest.mark.parametrize("grain", ["hour", "day"])
 def test_a_file_reads_back_as_it_was_and_passes_the_linter(
     tmp_path: Path, form: str, grain: str
