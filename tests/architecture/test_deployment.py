@@ -14,7 +14,7 @@ import yaml
 from typer.testing import CliRunner
 
 from connectors.cli.app import app
-from connectors.wiring.roles import ROLES
+from connectors.wiring.roles import KAFKA_ROLES, ROLES
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {"domain", "projections", "solvers", "schemas", "connectors"}
@@ -63,7 +63,7 @@ def test_the_compose_file_keeps_the_compose_specification() -> None:
 
 
 def test_every_role_has_a_container_and_every_container_of_ours_a_role() -> None:
-    assert set(ROLES) | {"init"} == OURS
+    assert {*ROLES, *KAFKA_ROLES, "init", "topics"} == OURS
     assert {"postgres", "kafka", "prometheus", "grafana"} == SERVICES.keys() - OURS
 
 
