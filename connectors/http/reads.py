@@ -199,7 +199,7 @@ class _Reads:
         rows = instants_as_text(await self._models.prices(request.state.principal))
         for row in rows:
             row["rates"] = json.loads(row["rates"])
-            row["tenant_ids"] = json.loads(row["tenant_ids"])
+            row["tenant_ids"] = _named(json.loads(row["tenant_ids"]), request.state.principal)
         return JSONResponse({"price_books": rows})
 
     async def periods(self, request: Request) -> Response:
@@ -307,6 +307,13 @@ class _Reads:
             if not rows:
                 yield ": waiting\n\n"
                 await asyncio.sleep(POLL_SECONDS)
+
+
+def _named(tenant_ids: list[str], reader: Principal) -> list[str]:
+    """The tenants that a price book names, as far as a reader may know them."""
+    if reader.role is not Role.TENANT:
+        return tenant_ids
+    return [name for name in tenant_ids if name == reader.tenant_id]
 
 
 def told(verb: str) -> str:

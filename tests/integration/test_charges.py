@@ -38,6 +38,16 @@ def test_a_month_is_priced_closed_and_proven(running: Running, tmp_path: Path) -
     again = running.cli("--as", "finance", *publish, *rates, "--json")
     assert json.loads(again.stdout)["reason"] == "wrong-state"
     assert "overflow" in running.cli("--as", "team-a", "price", "list").stdout
+    assert running.cli("tenant", "register", "team-c").returncode == 0
+    book = ("price", "publish", "of-two", "--rate", "overrun=9")
+    both = ("--tenant", "team-a", "--tenant", "team-c")
+    assert running.cli("--as", "finance", *book, *both).returncode == 0
+    eventually(lambda: books(running, "team-a") == ["of-two", "standard"])
+    with running.http("team-a") as client:
+        assert "team-c" not in client.get("/v1/price-books").text, "others are nobody's business"
+    assert books(running, "team-b") == ["standard"]
+    assert books(running, "finance") == ["of-two", "standard"]
+
     closed = running.cli("--as", "finance", "charges", "close", "team-b", *span, "--json")
     assert closed.returncode == 0, closed.stderr
     sealed = json.loads(closed.stdout)["sealed"]
@@ -56,6 +66,12 @@ def test_a_month_is_priced_closed_and_proven(running: Running, tmp_path: Path) -
     assert {row["ResourceId"] for row in invoiced} == {name}
     done = running.cli("charges", "reconcile", "--json")
     assert (done.returncode, json.loads(done.stdout)["differences"]) == (0, [])
+
+
+def books(running: Running, who: str) -> list[str]:
+    with running.http(who) as client:
+        found = client.get("/v1/price-books").json()["price_books"]
+    return [book["book_id"] for book in found]
 
 
 def periods(running: Running, who: str) -> list[dict[str, str]]:
