@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from decimal import Decimal
+from random import Random
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -10,13 +11,13 @@ from domain import commands as c
 from domain.commands.node import Health
 from domain.ids import NodeId, ReservationId, TenantId
 from domain.pricing import Rate, SkuMeter, contracted
-from domain.timespan import Instant
+from domain.timespan import Instant, Timespan
 from domain.units import Piece
-from projections.charges import share, to_coins
+from projections.charges import by_account, originals, share, to_coins
 from projections.consumption import POSSESSED
 from projections.focus import by_day, focus_rows
 from projections.invoicing import invoices
-from projections.rating import hours, split
+from projections.rating import Charge, ChargeKey, hours, rate, split
 from projections.usage import UsageRow
 from tests import builders as b
 from tests.billing import BilledWorld, lint
@@ -239,3 +240,23 @@ def test_a_discount_is_exact(price: Decimal, percent: Decimal) -> None:
     rate = Rate(SkuMeter.OVERFLOW, f"{price:f}", discount_percent=f"{percent:f}")
     assert contracted(rate) >= 0
     assert contracted(Rate(SkuMeter.OVERFLOW, f"{price:f}")) == price
+
+
+@SLOW
+@given(BOOKINGS, st.randoms(use_true_random=False))
+def test_rating_in_parts_and_in_any_order_is_rating_the_whole(
+    bookings: list[tuple[str, int, int, int, str, int]], random: Random
+) -> None:
+    world = told(bookings, None)
+    consumption = world.ratings().consumption(world.seq)
+    lines = consumption.lines(consumption.last)
+    whole = rate(lines, consumption.terms)
+    random.shuffle(lines)
+    parts: dict[ChargeKey, Charge] = {}
+    for reservation_id in {line.reservation_id for line in lines}:
+        mine = [line for line in lines if line.reservation_id == reservation_id]
+        parts |= rate(mine, consumption.terms)
+    assert parts == whole
+    period = Timespan(b.at(0), b.at(100))
+    for account_id, charges in by_account(parts).items():
+        assert originals(charges, period) == originals(by_account(whole)[account_id], period)
