@@ -1,10 +1,14 @@
 """Synthetic instances: log-normal durations, GPUs, whole nodes and gangs, on nodes of 8 GPUs."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from connectors.traces.jobs import OnError
+from connectors.traces.load import squeeze
+from connectors.traces.reading import fleet_of, read_jobs
 from solvers.planning.instance import Instance, InstanceAsk, InstanceNode
 
 GRID_MINUTES = 15
@@ -113,3 +117,26 @@ def segments(
     found = [replace(ask, nodes=wanted, value=ask.value // ask.nodes * wanted) for ask in like.asks]
     nodes = _fleet(domains * trays, 4, trays)
     return Instance(f"{asks} segments on {domains} domains", nodes, tuple(found), {})
+
+
+def philly(file: Path, *, load: float = 1.3, nodes: int = 552) -> Instance:
+    """The Philly trace squeezed to an offered load; sizes above a node rounded up to whole nodes."""
+    fleet = fleet_of(f"{nodes}x8")
+    jobs = squeeze(read_jobs(file, OnError.SKIP).jobs, fleet, load)
+    found = []
+    for number, job in enumerate(jobs):
+        gpus = job.milli(8) // 1000
+        length = job.end_s - job.start_s
+        found.append(
+            InstanceAsk(
+                f"j{number:06}",
+                job.tenant,
+                gpus=gpus if gpus <= 8 else 0,
+                nodes=0 if gpus <= 8 else -(-gpus // 8),
+                release=job.start_s,
+                deadline=job.end_s,
+                duration=length,
+                value=gpus * length,
+            )
+        )
+    return Instance(f"Philly at {load}", _fleet(nodes, 8, 0), tuple(found), {})

@@ -1,11 +1,12 @@
 """Complete placements of an instance by several orders, and the best of them."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from solvers.planning.columns import Columns
-from solvers.planning.placing import Plan, fill, free_levels, sweep
+from solvers.planning.placing import Asks, Fleet, Plan, fill, free_levels, sweep
 from solvers.planning.prices import Guide
 from solvers.planning.profiles import Ints, Rows, grown
 
@@ -26,15 +27,19 @@ class Placement:
         count = len(columns.asks.gpus)
         self.columns = columns
         self.rows: Rows = columns.rows()
-        self.plan = Plan(
-            np.zeros(count, np.int64),
-            np.full(count, -1, np.int64),
-            np.zeros(count, np.int64),
-            np.zeros(max(RUNS_FIRST, len(columns.fleet.gpus)), np.int64),
-            np.zeros(1, np.int64),
-        )
+        self.plan = _no_plan(count, max(RUNS_FIRST, len(columns.fleet.gpus)))
 
-    def _grow(self) -> None:
+    def with_asks(self, asks: Asks, fleet: Fleet) -> "Placement":
+        """Other asks over the same rows, with nothing of them placed."""
+        count = len(asks.gpus)
+        other = Placement.__new__(Placement)
+        other.columns = replace(self.columns, asks=asks, fleet=fleet)
+        other.rows = self.rows
+        other.plan = _no_plan(count, max(RUNS_FIRST, len(fleet.gpus)))
+        return other
+
+    def grow(self) -> None:
+        """Twice as much room."""
         self.rows = grown(self.rows)
         nodes = self.plan.nodes
         self.plan = self.plan._replace(nodes=np.concatenate([nodes, np.zeros_like(nodes)]))
@@ -50,7 +55,7 @@ class Placement:
             *(columns.asks, columns.fleet, self.rows, self.plan, order),
             *(by_end, starts, state, now, bits),
         ):
-            self._grow()
+            self.grow()
 
     def fill(self, order: Ints) -> None:
         """Place those of an order that are not placed yet, wherever they fit."""
@@ -60,7 +65,7 @@ class Placement:
         instants = np.unique(plan.start[placed] + columns.asks.duration[placed])
         state = np.zeros(1, np.int64)
         while not fill(columns.asks, columns.fleet, self.rows, self.plan, left, instants, state):
-            self._grow()
+            self.grow()
 
     def places(self) -> dict[int, tuple[int, tuple[int, ...]]]:
         """Who is placed, and where."""
@@ -76,6 +81,11 @@ class Placement:
     def value(self) -> int:
         """What the placed ones are worth."""
         return int(self.columns.value[self.plan.first >= 0].sum())
+
+
+def _no_plan(asks: int, runs: int) -> Plan:
+    zero = np.zeros(asks, np.int64)
+    return Plan(zero, zero - 1, zero.copy(), np.zeros(runs, np.int64), np.zeros(1, np.int64))
 
 
 def best_placement(columns: Columns, guide: Guide) -> Placement:
@@ -143,5 +153,5 @@ def placement_of(columns: Columns, places: Places) -> Placement:
     state = np.zeros(1, np.int64)
     none = np.zeros(0, np.int64)
     while not fill(pinned, columns.fleet, placement.rows, placement.plan, order, none, state):
-        placement._grow()  # noqa: SLF001 - its own kind
+        placement.grow()
     return placement

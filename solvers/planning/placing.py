@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from solvers.planning.profiles import (
     ALONE,
     NEVER,
-    UNKNOWN,
     Ints,
     earliest,
+    exact_peaks,
     hold,
     make_room,
     peak_if_fits,
@@ -263,20 +263,24 @@ def sweep(asks, fleet, rows, plan, order, by_end, starts, state, now, bits):  # 
 
 
 @njit(cache=True)
+def _peaks(asks, rows, r, start, peaks):  # type: ignore[no-untyped-def]
+    """How much is in use on each node, or -1 where r does not fit from that start."""
+    end = start + asks.duration[r]
+    slot_peaks(rows, start, end, asks.gpus[r], peaks)
+    exact_peaks(rows, start, end, asks.gpus[r], asks.tenant[r], asks.exclusive[r] > 0, peaks)
+
+
+@njit(cache=True)
 def _fullest(asks, fleet, rows, r, start, peaks, chosen):  # type: ignore[no-untyped-def]
     """From a fixed start, the node that fits and is most in use; 1, or 0 where none fits."""
     best_peak = -1
     if not _has_quota(asks, fleet, rows, r, start, chosen, 1):
         return 0
-    slot_peaks(rows, start, start + asks.duration[r], asks.gpus[r], peaks)
+    _peaks(asks, rows, r, start, peaks)
+    allowed = fleet.allowed[asks.kind[r]]
     for node in range(peaks.shape[0]):
-        peak = peaks[node]
-        if peak == -1 or not fleet.allowed[asks.kind[r], node]:
-            continue
-        if peak == UNKNOWN:
-            peak = _peak(asks, fleet, rows, r, node, start)
-        if peak > best_peak:
-            best_peak = peak
+        if allowed[node] and peaks[node] > best_peak:
+            best_peak = peaks[node]
             chosen[0] = node
     return 1 if best_peak >= 0 else 0
 
@@ -314,16 +318,14 @@ def _soonest(asks, fleet, rows, r, chosen):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def _whole_nodes(asks, fleet, rows, r, start, fits, chosen):  # type: ignore[no-untyped-def]
     """Enough empty nodes from one start; how many, or 0."""
-    slot_peaks(rows, start, start + asks.duration[r], 0, fits)
+    _peaks(asks, rows, r, start, fits)
+    allowed = fleet.allowed[asks.kind[r]]
     free = 0
     for node in range(fits.shape[0]):
-        fits[node] = 1 if fits[node] != -1 and fleet.allowed[asks.kind[r], node] else 0
+        fits[node] = 1 if fits[node] == 0 and allowed[node] else 0
         free += fits[node]
     if free < asks.nodes[r]:
         return 0
-    for node in range(fits.shape[0]):
-        if fits[node] and _peak(asks, fleet, rows, r, node, start) != 0:
-            fits[node] = 0
     got = _gang(asks, fleet, rows, r, start, fits, chosen)
     if got > 0 and _has_quota(asks, fleet, rows, r, start, chosen, got):
         return got

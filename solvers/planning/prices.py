@@ -29,6 +29,8 @@ ROUNDS_FLEXIBLE = 3
 RELAXATIONS_MAX = 2_000_000_000
 """Most arcs looked at while duals are worked out."""
 UNITS_MAX = 1 << 58
+INSTANTS_MAX = 4096
+"""Instants of one flow; of more starts, evenly spread ones stand for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ def _guide(columns: Columns, starts: Ints, *, with_quotas: bool) -> Guide:
             chosen = np.flatnonzero(wanted & (columns.asks.quota_row == row))
             if not len(chosen):
                 continue
-            instants = np.unique(starts[chosen])
+            instants = _some(np.unique(starts[chosen]))
             line, part = _flow(
                 columns, chosen, starts, unit, instants, np.full(len(instants), limit)
             )
@@ -149,7 +151,7 @@ def _capacity(columns: Columns, names: list[str], starts: Ints) -> tuple[Ints, I
         if node in mine:
             down.setdefault(node, []).append((start, end))
     edges = [start for spans in down.values() for start, _ in spans]
-    instants = np.unique(np.concatenate([starts, np.array(edges, np.int64)]))
+    instants = _some(np.unique(np.concatenate([starts, np.array(edges, np.int64)])))
     up = np.full(len(instants), sum(int(columns.fleet.gpus[n]) for n in mine), np.int64)
     for node, spans in down.items():
         is_down = np.zeros(len(instants), np.bool_)
@@ -159,13 +161,30 @@ def _capacity(columns: Columns, names: list[str], starts: Ints) -> tuple[Ints, I
     return instants, up
 
 
+def _some(instants: Ints) -> Ints:
+    """At most INSTANTS_MAX of them, the first and the last among those."""
+    if len(instants) <= INSTANTS_MAX:
+        return instants
+    kept: Ints = instants[np.linspace(0, len(instants) - 1, INSTANTS_MAX).astype(np.int64)]
+    return kept
+
+
 def _flow(
     columns: Columns, chosen: Ints, starts: Ints, unit: Ints, instants: Ints, capacity: Ints
 ) -> tuple[Ints, np.ndarray[tuple[int], np.dtype[np.float64]]]:
-    """Prices at the instants, and the share of each chosen one that the flow admits."""
+    """Prices at the instants, and the share of each chosen one that the flow admits.
+
+    Whoever runs at none of the instants is admitted without a word.
+    """
     count = len(instants)
+    ends = starts + columns.asks.duration
+    share = np.ones(len(chosen))
+    meets = np.flatnonzero(
+        np.searchsorted(instants, starts[chosen]) < np.searchsorted(instants, ends[chosen])
+    )
+    chosen = chosen[meets]
     first = np.searchsorted(instants, starts[chosen])
-    end = np.searchsorted(instants, starts[chosen] + columns.asks.duration[chosen])
+    end = np.searchsorted(instants, ends[chosen])
     size, gain = np.maximum(columns.size[chosen], 1), unit[chosen]
     along = np.arange(count)
     most = int(capacity.max(initial=0))
@@ -178,7 +197,7 @@ def _flow(
     network.set_nodes_supplies(np.arange(count + 1), supply)
     status = network.solve()
     if status != network.OPTIMAL:
-        return np.zeros(count, np.int64), np.ones(len(chosen))
+        return np.zeros(count, np.int64), share
     flow = network.flows(arcs)
     taken = np.zeros(count + 1, np.int64)
     np.add.at(taken, first, flow)
@@ -191,7 +210,8 @@ def _flow(
     cost = np.concatenate([none, -gain[open_], gain[used], none[slack]])
     potential = np.zeros(count + 1, np.int64)
     _settle(tail, head, cost, potential, RELAXATIONS_MAX // len(tail))
-    return np.maximum(0, potential[:-1] - potential[1:]), flow / size
+    share[meets] = flow / size
+    return np.maximum(0, potential[:-1] - potential[1:]), share
 
 
 @njit(cache=True)

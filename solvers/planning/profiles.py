@@ -147,6 +147,39 @@ def slot_peaks(rows, start, end, amount, found):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
+def exact_peaks(rows, start, end, amount, tenant, exclusive, found):  # type: ignore[no-untyped-def]
+    """Put the exact answer of `peak_if_fits` wherever `slot_peaks` has left UNKNOWN.
+
+    One call for all rows: passing the arrays costs more than looking at one of them.
+    """
+    offsets, lengths, limits = rows.offset, rows.length, rows.limit
+    since, used, owners, shut = rows.since, rows.used, rows.owner, rows.shut
+    for row in range(found.shape[0]):
+        if found[row] != UNKNOWN:
+            continue
+        most = limits[row] - amount if amount > 0 else 0
+        low = offsets[row]
+        last = low + lengths[row]
+        high = last - 1
+        while low < high:
+            middle = (low + high + 1) >> 1
+            if since[middle] <= start:
+                low = middle
+            else:
+                high = middle - 1
+        peak = 0
+        while low < last and since[low] < end:
+            owner = owners[low]
+            alone = owner in {ALONE, tenant} or not (exclusive or shut[low] > 0)
+            if used[low] > most or not alone:
+                peak = -1
+                break
+            peak = max(peak, used[low])
+            low += 1
+        found[row] = peak
+
+
+@njit(cache=True)
 def _fill_slots(rows, row, start, end, amount):  # type: ignore[no-untyped-def]
     """Bring the slots of a row in step after that much more is held throughout [start, end)."""
     begin, width = rows.grid[0], rows.grid[1]
