@@ -16,6 +16,7 @@ from connectors.cli import (
     inspecting,
     installing,
     measuring,
+    planning,
     pricing,
     restoring,
     running,
@@ -88,6 +89,7 @@ for group in (
     inspecting.schema,
     topics.topics,
     dead_letters.dlq,
+    planning.plan,
     auditing.audit,
     auditing.directory,
 ):

@@ -10,7 +10,7 @@ import typer
 from connectors.cli.console import REFUSED, fail, options
 
 FOLDER = Path(__file__).parent.parent.parent / "benchmarks"
-NO_BENCHMARKS = frozenset({"figures", "bookings", "charges", "brokers", "__init__"})
+NO_BENCHMARKS = frozenset({"figures", "bookings", "charges", "brokers", "instances", "__init__"})
 """Modules that benchmarks share."""
 
 

@@ -32,7 +32,7 @@ def solve(
     """Plan instances from a file: who goes where, who is refused and why, and the bound."""
     from solvers.planning.planner import Effort, PlanBroken, plan
 
-    instances, unknown = _read(file)
+    instances, unknown = read(file)
     for pointer in unknown[:5]:
         err.print(f"ignored: {pointer} is no field of the format", style="dim")
     effort = Effort(
@@ -59,7 +59,8 @@ def solve(
     tell(plans, rows, list(rows[0]) if rows else ("instance",), f"Plans of {file.name}")
 
 
-def _read(file: Path) -> tuple[list[Instance], list[str]]:
+def read(file: Path) -> tuple[list[Instance], list[str]]:
+    """The instances of a file and its unknown fields; whatever is wrong ends the command."""
     try:
         size = file.stat().st_size
         if size > FILE_BYTES_MAX:

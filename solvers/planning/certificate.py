@@ -78,6 +78,8 @@ def bound_of(columns: Columns, certificate: Certificate) -> int:
             cheapest = _times(size, _cheapest(columns, chosen, *lines[model]))
             cost[chosen] = np.where(fits, np.minimum(cost[chosen], cheapest), cost[chosen])
     for tenant, points in sorted(certificate.quotas.items()):
+        if tenant not in columns.instance.quota:
+            raise ValueError(f"a certificate has prices of {tenant!r}, who has no quota")
         instants, prices = _line(points)
         limit = columns.instance.quota[tenant]
         capacity += limit * int(prices.sum())

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -22,6 +23,7 @@ from solvers.planning.instance import Instance, InstancePlan, Why
 from solvers.planning.planner import Effort, PlanBroken, plan, plan_hash, told
 from solvers.planning.prices import guide_of
 from solvers.planning.reading import InstanceRefused, read_instances
+from solvers.planning.repair import repair
 from tests.instances import ask, best_of_all, broken, node, small
 
 DATA = Path(os.environ.get("GPULEDGER_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -187,6 +189,40 @@ def test_a_silly_reservation_is_refused_with_its_field(field: str, value: object
     silly = PLAIN["reservations"][0] | {field: value}
     with pytest.raises(InstanceRefused, match="/reservations/0"):
         read_instances([PLAIN | {"reservations": [silly]}])
+
+
+def test_the_bound_of_a_certificate_is_worked_out_by_the_command(tmp_path: Path) -> None:
+    file, proofs = tmp_path / "x.json", tmp_path / "proofs.json"
+    file.write_text(json.dumps([PLAIN]))
+    run(str(file), "--certificates", str(proofs))
+    words = ["--json", "plan", "certificate", "check", str(file), str(proofs)]
+    result = CliRunner().invoke(app, words)
+    assert json.loads(result.stdout)[0]["bound"] == 3
+    told = json.loads(proofs.read_text())
+    for wrong in ([told[0] | {"scale": 0}], [told[0] | {"name": "other"}], [7], {"name": 1}):
+        proofs.write_text(json.dumps(wrong))
+        assert CliRunner().invoke(app, words).exit_code == 1
+    forged = [told[0] | {"quotas": {"nobody": [[0, 1]]}}]
+    proofs.write_text(json.dumps(forged))
+    assert CliRunner().invoke(app, words).exit_code == 1
+
+
+def test_after_a_loss_only_what_was_lost_moves() -> None:
+    gang = ask("gang", nodes=2, value=9)
+    small_ones = [ask(f"s{n}", gpus=4, value=2) for n in range(2)]
+    nodes = tuple(node(f"n{n}") for n in range(4))
+    columns = columns_of(Instance("loss", nodes, (gang, *small_ones), {}))
+    placement = best_placement(columns, guide_of(columns))
+    places = placement.places()
+    at = places[0][1]
+    found = repair(placement, places, np.array([at[0]]), 3)
+    assert found.affected.tolist() == [0]
+    assert set(found.replaced) == {0}
+    (fresh,) = found.replaced[0]
+    held = {n for _, nodes_of in places.values() for n in nodes_of}
+    assert fresh not in held
+    again = repair(placement, places, np.array([at[1]]), 3)
+    assert again.overflow == (0,), "no other node is free"
 
 
 def run(*words: str) -> Any:
