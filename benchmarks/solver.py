@@ -205,13 +205,13 @@ def _philly() -> Iterator[Figure]:
 def _same_plan() -> Iterator[Figure]:
     """G8: how many plans 20 replays with shuffled lists come to."""
     hashes = set()
-    instance = gangs(60, 4, 4)
+    instance = gangs(30, 3, 4)
     dice = Random(SEED)
     for _ in range(20):
         nodes = tuple(dice.sample(instance.nodes, len(instance.nodes)))
         asks = tuple(dice.sample(instance.asks, len(instance.asks)))
         shuffled = Instance(instance.name, nodes, asks, {})
-        hashes.add(plan_hash(plan(shuffled, Effort(deterministic_seconds=1.0))[0]))
+        hashes.add(plan_hash(plan(shuffled, Effort(deterministic_seconds=0.5))[0]))
     yield Figure("G8 different plans of 20 replays", len(hashes), "plans", 1, None, is_most=True)
 
 

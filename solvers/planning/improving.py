@@ -56,24 +56,27 @@ def is_small(columns: Columns) -> bool:
 
 def improve(task: Task) -> Iterator[Step]:
     """Better and better placements."""
+    spent = 0.0
     if is_small(task.columns):
         how = Search(task.deterministic_seconds, task.seed, task.is_second)
         found = search(task.columns, whole_of(task.columns), task.places, how)
-        bound = found.bound
+        bound, spent = found.bound, found.spent
         places = _better(task.columns, task.places, found, whole_of(task.columns))
         yield Step(places, bound, found.evidence)
         if found.is_optimal or task.is_second:
             return
     else:
         places = dict(task.places)
-    yield from _by_parts(task, places)
+    yield from _by_parts(task, places, spent)
 
 
-def _by_parts(task: Task, places: dict[int, tuple[int, tuple[int, ...]]]) -> Iterator[Step]:
+def _by_parts(
+    task: Task, places: dict[int, tuple[int, tuple[int, ...]]], spent: float
+) -> Iterator[Step]:
     """Solve one part after another, chosen from the seed."""
     columns = task.columns
     dice = np.random.default_rng(task.seed)
-    spent, value = 0.0, _value(columns, places)
+    value = _value(columns, places)
     tried = better = 0
     while spent < task.deterministic_seconds and value < task.bound and tried < PARTS_MAX:
         part = _part(columns, places, dice)
