@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from connectors.embedded.server import EmbeddedPostgres, PostgresRefused
+from connectors.kafka import topics
 from connectors.kafka.broker import BrokerRefused, LocalBroker
 from connectors.kafka.settings import KafkaSettings
 from connectors.postgres.migrate import migrate
@@ -79,6 +80,24 @@ def kafka_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def kafka_settings(kafka_bootstrap: str) -> KafkaSettings:
     """A prefix of its own on the broker; its topics are not made yet."""
     return KafkaSettings((kafka_bootstrap,), prefix=f"test{secrets.token_hex(6)}.")
+
+
+@pytest.fixture
+def settings(kafka_settings: KafkaSettings) -> KafkaSettings:
+    """The same, with its topics."""
+    topics.create(kafka_settings)
+    return kafka_settings
+
+
+@pytest.fixture
+def another_dsn(postgres_server: str) -> Iterator[str]:
+    """An empty database, not even migrated."""
+    name = f"another_{secrets.token_hex(6)}"
+    admin = psycopg.conninfo.make_conninfo(postgres_server, dbname="postgres")
+    with psycopg.connect(admin, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+        yield psycopg.conninfo.make_conninfo(postgres_server, dbname=name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from connectors.postgres.journal import JournalReader
-from domain.changes import CellFreed, CellTaken
+from domain.cells import cell_steps
 from domain.evolve import evolve
 from domain.journal import Cell, StoredEvent
 from domain.ledger import Ledger
@@ -107,16 +107,7 @@ class _Verification:
             self._verdict.fault(f"event {event.seq} cannot be folded: {type(error).__name__}")
             self._ledger = None
             return
-        for change in self._ledger.changes:
-            match change:
-                case CellTaken():
-                    step = 1
-                case CellFreed(is_past=False):
-                    step = -1
-                case _:
-                    continue
-            first = change.base_milli + change.piece.first_milli
-            cell = Cell(first, first + change.piece.width_milli, change.start, change.end)
+        for cell, step in cell_steps(self._ledger.changes):
             self._cells[cell] = self._cells.get(cell, 0) + step
         self._ledger.changes.clear()
         self._ledger.undo.forget()

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from domain.changes import CellFreed, CellTaken, Change
+from domain.cells import cell_steps
+from domain.changes import Change
 from domain.journal import Cell, Claim, StoredEvent
 from domain.record import IngressPlace
 from domain.submission import Outcome, OutcomeFact
@@ -46,21 +47,9 @@ def told(events: list[StoredEvent]) -> tuple[OutcomeFact, ...]:
 
 
 def net_cells(changes: list[Change]) -> tuple[list[Cell], list[Cell]]:
-    """The cells that a batch removes and adds, without those that come and go inside it.
-
-    What is past stays in the record: its cell is not removed.
-    """
+    """The cells that a batch removes and adds, without those that come and go inside it."""
     count: dict[Cell, int] = {}
-    for change in changes:
-        match change:
-            case CellTaken():
-                step = 1
-            case CellFreed(is_past=False):
-                step = -1
-            case _:
-                continue
-        first = change.base_milli + change.piece.first_milli
-        cell = Cell(first, first + change.piece.width_milli, change.start, change.end)
+    for cell, step in cell_steps(changes):
         left = count.get(cell, 0) + step
         if left:
             count[cell] = left

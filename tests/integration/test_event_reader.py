@@ -26,12 +26,6 @@ def sequencer(postgres_dsn: str) -> Iterator[Sequencer]:
     shut(opened)
 
 
-@pytest.fixture
-def settings(kafka_settings: KafkaSettings) -> KafkaSettings:
-    topics.create(kafka_settings)
-    return kafka_settings
-
-
 def write(settings: KafkaSettings, events: list[StoredEvent], **changed: bytes | None) -> None:
     """Events on the topic by hand, as nobody should."""
     producer = KafkaProducer(**settings.client)

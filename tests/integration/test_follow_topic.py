@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from connectors.kafka import topics
 from connectors.kafka.log import TopicLog
 from connectors.kafka.settings import KafkaSettings
 from connectors.postgres.migrate import migrate
@@ -32,40 +31,25 @@ def sequencer(postgres_dsn: str) -> Iterator[Sequencer]:
     shut(found)
 
 
-@pytest.fixture
-def settings(kafka_settings: KafkaSettings) -> KafkaSettings:
-    topics.create(kafka_settings)
-    return kafka_settings
-
-
-@pytest.fixture
-def elsewhere(postgres_server: str) -> Iterator[str]:
-    admin = psycopg.conninfo.make_conninfo(postgres_server, dbname="postgres")
-    with psycopg.connect(admin, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE elsewhere")
-        yield psycopg.conninfo.make_conninfo(postgres_server, dbname="elsewhere")
-        connection.execute("DROP DATABASE elsewhere WITH (FORCE)")
-
-
 def projected(dsn: str) -> set[tuple[object, ...]]:
     with psycopg.connect(dsn) as connection:
         return set(connection.execute("SELECT name, seq, hash FROM projection").fetchall())
 
 
 def test_every_read_model_is_the_same_from_the_topic(
-    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, elsewhere: str
+    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, another_dsn: str
 ) -> None:
     relayed(postgres_dsn, settings)
     here = Follower(postgres_dsn, registry(), all_projections())
     here.catch_up(sequencer.head.seq)
     here.close()
-    migrate(elsewhere)
+    migrate(another_dsn)
     log = TopicLog(settings)
-    there = Follower(elsewhere, registry(), all_projections(), snapshots=False, log=log)
+    there = Follower(another_dsn, registry(), all_projections(), snapshots=False, log=log)
     there.catch_up(sequencer.head.seq)
     there.close()
-    assert projected(elsewhere) == projected(postgres_dsn)
-    again = Follower(elsewhere, registry(), all_projections(), snapshots=False, log=log)
+    assert projected(another_dsn) == projected(postgres_dsn)
+    again = Follower(another_dsn, registry(), all_projections(), snapshots=False, log=log)
     send(sequencer, b.book(gpus=1, start=30, end=31))
     relayed(postgres_dsn, settings)
     again.catch_up(sequencer.head.seq)
@@ -74,18 +58,18 @@ def test_every_read_model_is_the_same_from_the_topic(
     here = Follower(postgres_dsn, registry(), all_projections())
     here.catch_up(sequencer.head.seq)
     here.close()
-    assert projected(elsewhere) == projected(postgres_dsn)
+    assert projected(another_dsn) == projected(postgres_dsn)
 
 
-def test_a_process_keeps_one_read_model_elsewhere_as_events_come(
-    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, elsewhere: str
+def test_a_process_keeps_one_read_model_another_dsn_as_events_come(
+    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, another_dsn: str
 ) -> None:
     relayed(postgres_dsn, settings)
     environment = os.environ | {
         "KAFKA_BOOTSTRAP_SERVERS": settings.bootstrap_servers[0],
         "KAFKA_PREFIX": settings.prefix,
     }
-    words = ["projection", "follow", "usage", "--dsn", elsewhere]
+    words = ["projection", "follow", "usage", "--dsn", another_dsn]
     process = subprocess.Popen(
         [sys.executable, "-m", "connectors.cli", *words],
         env=environment,
@@ -94,7 +78,7 @@ def test_a_process_keeps_one_read_model_elsewhere_as_events_come(
 
     def seq() -> int:
         try:
-            return max((int(str(row[1])) for row in projected(elsewhere)), default=0)
+            return max((int(str(row[1])) for row in projected(another_dsn)), default=0)
         except psycopg.Error:
             return 0
 
@@ -105,7 +89,7 @@ def test_a_process_keeps_one_read_model_elsewhere_as_events_come(
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=20)
     assert process.returncode == 0, errors
-    assert {row[0] for row in projected(elsewhere)} == {"usage"}
+    assert {row[0] for row in projected(another_dsn)} == {"usage"}
 
 
 def test_a_read_model_that_there_is_not_is_named(settings: KafkaSettings) -> None:

@@ -60,12 +60,6 @@ def gateway(postgres_dsn: str) -> Iterator[Straight]:
 
 
 @pytest.fixture
-def settings(kafka_settings: KafkaSettings) -> KafkaSettings:
-    topics.create(kafka_settings)
-    return kafka_settings
-
-
-@pytest.fixture
 def open_ingress(
     gateway: Straight, postgres_dsn: str, settings: KafkaSettings
 ) -> Iterator[Callable[[], Ingress]]:

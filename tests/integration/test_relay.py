@@ -31,12 +31,6 @@ def sequencer(postgres_dsn: str) -> Iterator[Sequencer]:
     shut(opened)
 
 
-@pytest.fixture
-def settings(kafka_settings: KafkaSettings) -> KafkaSettings:
-    topics.create(kafka_settings)
-    return kafka_settings
-
-
 Relays = Callable[[], Relay]
 
 

@@ -40,21 +40,6 @@ def sequencer(postgres_dsn: str) -> Iterator[Sequencer]:
     shut(found)
 
 
-@pytest.fixture
-def settings(kafka_settings: KafkaSettings) -> KafkaSettings:
-    topics.create(kafka_settings)
-    return kafka_settings
-
-
-@pytest.fixture
-def empty_dsn(postgres_server: str) -> Iterator[str]:
-    admin = psycopg.conninfo.make_conninfo(postgres_server, dbname="postgres")
-    with psycopg.connect(admin, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE restored")
-        yield psycopg.conninfo.make_conninfo(postgres_server, dbname="restored")
-        connection.execute("DROP DATABASE restored WITH (FORCE)")
-
-
 def rows(dsn: str, table: str) -> list[tuple[Any, ...]]:
     with psycopg.connect(dsn) as connection:
         query = f"SELECT t::text FROM {table} t ORDER BY 1"
@@ -78,29 +63,29 @@ def follow(dsn: str, seq: int) -> None:
 
 
 def test_an_empty_database_gets_every_row_back(
-    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, empty_dsn: str
+    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, another_dsn: str
 ) -> None:
     relayed(postgres_dsn, settings)
     follow(postgres_dsn, sequencer.head.seq)
-    done = restore(settings, empty_dsn)
+    done = restore(settings, another_dsn)
     assert done["root"] == sequencer.tree.root.hex()
     assert done["state_hash"] == hash_of(image_of(sequencer.ledger)).hex()
     assert all(done["checks"].values())
     assert (done["events"], done["claims_lost"]) == (sequencer.head.seq, 0)
     assert done["epoch"] == sequencer.head.epoch + 1
     for table in TABLES:
-        assert rows(empty_dsn, table) == rows(postgres_dsn, table), table
+        assert rows(another_dsn, table) == rows(postgres_dsn, table), table
 
 
 def test_a_key_that_was_used_before_is_remembered_by_the_restored_log(
-    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, empty_dsn: str
+    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, another_dsn: str
 ) -> None:
     contract, body = registry().encode(b.book(gpus=2, start=200, end=201))
     mine = Submission(b.OPERATOR, "the key", contract.type, body, b.T0)
     (first,) = sequencer.submit([mine])
     relayed(postgres_dsn, settings)
-    restore(settings, empty_dsn)
-    heir = opened(empty_dsn)
+    restore(settings, another_dsn)
+    heir = opened(another_dsn)
     (again,) = heir.submit([mine])
     shut(heir)
     assert (again.command_id, again.seq_from, again.is_repeat) == (
@@ -111,58 +96,58 @@ def test_a_key_that_was_used_before_is_remembered_by_the_restored_log(
 
 
 def test_a_database_that_is_behind_its_topic_is_caught_up(
-    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, empty_dsn: str
+    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, another_dsn: str
 ) -> None:
     relayed(postgres_dsn, settings)
-    restore(settings, empty_dsn)
+    restore(settings, another_dsn)
     send(sequencer, b.book(gpus=1, start=300, end=301))
     relayed(postgres_dsn, settings)
-    refused = gpuledger(settings, "restore", "--from", "kafka", "--dsn", empty_dsn)
+    refused = gpuledger(settings, "restore", "--from", "kafka", "--dsn", another_dsn)
     assert refused.returncode == 1
     assert "--catch-up" in refused.stderr
-    done = restore(settings, empty_dsn, "--catch-up")
+    done = restore(settings, another_dsn, "--catch-up")
     assert (done["restored"], done["root"]) == (1, sequencer.tree.root.hex())
-    assert rows(empty_dsn, "journal") == rows(postgres_dsn, "journal")
+    assert rows(another_dsn, "journal") == rows(postgres_dsn, "journal")
 
 
 def test_a_backup_that_is_behind_its_topic_accepts_nothing_until_it_is_caught_up(
-    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, empty_dsn: str
+    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, another_dsn: str
 ) -> None:
     relayed(postgres_dsn, settings)
-    restore(settings, empty_dsn)
+    restore(settings, another_dsn)
     send(sequencer, *(b.book(gpus=1, start=300 + n, end=301 + n) for n in range(10)))
     relayed(postgres_dsn, settings)
     with ExitStack() as stack, pytest.raises(Halted, match="the database is older than its topic"):
-        relay(stack, empty_dsn, settings)
-    with closing(PostgresJournal(empty_dsn)) as journal, pytest.raises(Fenced, match="fork"):
+        relay(stack, another_dsn, settings)
+    with closing(PostgresJournal(another_dsn)) as journal, pytest.raises(Fenced, match="fork"):
         journal.take_lease("too early")
-    done = restore(settings, empty_dsn, "--catch-up")
+    done = restore(settings, another_dsn, "--catch-up")
     assert (done["restored"], done["root"]) == (10, sequencer.tree.root.hex())
-    heir = opened(empty_dsn)
+    heir = opened(another_dsn)
     send(heir, b.book(gpus=1, start=400, end=401))
     shut(heir)
-    relayed(empty_dsn, settings)
-    assert in_log(empty_dsn)[: sequencer.head.seq] == in_log(postgres_dsn)
+    relayed(another_dsn, settings)
+    assert in_log(another_dsn)[: sequencer.head.seq] == in_log(postgres_dsn)
 
 
 def test_a_fork_is_not_mended_over(
-    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, empty_dsn: str
+    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, another_dsn: str
 ) -> None:
     relayed(postgres_dsn, settings)
-    restore(settings, empty_dsn)
-    other = opened(empty_dsn)
+    restore(settings, another_dsn)
+    other = opened(another_dsn)
     send(other, b.book(gpus=1, start=500, end=501))
     shut(other)
     send(sequencer, b.book(gpus=1, start=300, end=301), b.book(gpus=1, start=300, end=301))
     send(sequencer, b.book(gpus=1, start=310, end=311))
     relayed(postgres_dsn, settings)
-    refused = gpuledger(settings, "restore", "--dsn", empty_dsn, "--catch-up")
+    refused = gpuledger(settings, "restore", "--dsn", another_dsn, "--catch-up")
     assert refused.returncode == 1
     assert "fork: event" in refused.stderr
 
 
 def test_a_topic_with_a_gap_is_restored_up_to_it_and_no_further(
-    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, empty_dsn: str
+    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, another_dsn: str
 ) -> None:
     events = in_log(postgres_dsn)
     producer = KafkaProducer(**settings.client)
@@ -172,12 +157,12 @@ def test_a_topic_with_a_gap_is_restored_up_to_it_and_no_further(
         producer.send(topic, record.value, record.key, list(record.headers), 0)
     producer.flush()
     producer.close()
-    refused = gpuledger(settings, "restore", "--dsn", empty_dsn)
+    refused = gpuledger(settings, "restore", "--dsn", another_dsn)
     assert refused.returncode == 1
     assert "event 51 is missing" in refused.stderr
 
 
-def test_an_empty_topic_restores_nothing(settings: KafkaSettings, empty_dsn: str) -> None:
-    refused = gpuledger(settings, "restore", "--dsn", empty_dsn)
+def test_an_empty_topic_restores_nothing(settings: KafkaSettings, another_dsn: str) -> None:
+    refused = gpuledger(settings, "restore", "--dsn", another_dsn)
     assert refused.returncode == 1
     assert "holds no event" in refused.stderr
