@@ -21,7 +21,10 @@ DETERMINISTIC_SECONDS = 20.0
 WALL_SECONDS_MAX = 30.0
 PLACES_MAX = 20_000
 """Most (part, GPU) pairs in one model; more is not tried."""
-MOVE_COST, ADMIT_GAIN = 1_000, 1_000_000
+MOVE_COST, ADMIT_GAIN = 10_000, 10_000_000
+RENUMBER_COST = 600
+"""Of another GPU on the node where a reservation sits anyway: above any rank, below a move."""
+RANK_MAX = 500
 
 
 @dataclass(slots=True)
@@ -200,18 +203,29 @@ def _objective(
     parts: list[_Part],
     admit: dict[ReservationId, Any],
 ) -> None:
-    """Admit, then stay, then low: each level outweighs all below it."""
+    """Admit GPUs; then stay, node by node and GPU by GPU; then low."""
     rank: dict[str, int] = {
         node.id: at for at, node in enumerate(sorted(problem.nodes, key=lambda n: n.id))
     }
-    gain = sum(ADMIT_GAIN * var for var in admit.values())
+    gain = sum(ADMIT_GAIN * _gpus(ask) * admit[ask.id] for ask in problem.waiting)
     cost = [
         (0 if node_id == part.home or part.home is None else MOVE_COST) * var
-        + min(rank[node_id], MOVE_COST // 2) * var
+        + min(rank[node_id], RANK_MAX) * var
         for part in parts
         for node_id, var in part.on_node.items()
     ]
+    for part in parts:
+        kept = {(piece.node_id, slot) for piece in part.ask.at for slot in piece.slots}
+        cost += [
+            RENUMBER_COST * var
+            for key, var in part.on_gpu.items()
+            if key[0] == part.home and key not in kept
+        ]
     model.maximize(gain - sum(cost))
+
+
+def _gpus(ask: PlanAsk) -> int:
+    return ask.parts.nodes * ask.parts.node_gpus + ask.parts.gpus
 
 
 def _read(

@@ -9,6 +9,7 @@ from connectors.planner.planner import PRINCIPAL, proposals
 from domain import commands as c
 from domain.commands.node import Health
 from domain.ids import NodeId, ReservationId
+from domain.sizes import Parts
 from domain.snapshot import PlanAnswer, PlanProblem, problem_of
 from domain.states import ReservationState
 from domain.units import Piece
@@ -119,6 +120,32 @@ def test_what_fits_in_no_way_is_refused_with_its_proof() -> None:
     assert world.sequencer.ledger.reservations[waiting].state is ReservationState.REFUSED
     assert "QueuedRefused" in world.types()
     world.check()
+
+
+def test_who_keeps_its_node_keeps_its_gpus() -> None:
+    world = World(nodes=3)
+    halves = [world.booked(b.book("a", gpus=4)) for _ in range(5)]
+    for gone in (halves[0], halves[2]):
+        world.accept(c.CancelReservation(gone.id))
+    waiting = world.booked(b.book("b", nodes=1))
+    here = problem(world)
+    answer = repack(here)
+    assert waiting.id in answer.admitted
+    ((name, pieces),) = answer.moves.items()
+    at = {ask.id: ask.at for ask in here.movable}
+    assert {p.node_id for p in pieces} != {p.node_id for p in at[name]}
+
+
+def test_more_gpus_are_admitted_before_more_heads() -> None:
+    world, waiting = fragmented()
+    here = problem(world)
+    small = [
+        replace(here.waiting[0], id=ReservationId(f"small {n}"), parts=Parts(0, 8, 1, 0))
+        for n in range(2)
+    ]
+    answer = repack(replace(here, waiting=(*here.waiting, *small)))
+    assert waiting in answer.admitted
+    assert set(answer.refused) == {each.id for each in small}
 
 
 def test_a_plan_is_the_same_every_time() -> None:
