@@ -4,6 +4,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -59,7 +60,7 @@ def postgres_dsn(postgres_server: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def kafka_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where a real broker answers: one from the settings, else one of our own."""
+    """Where a real broker answers: from the settings, else our own, else in a container."""
     given = os.environ.get("GPULEDGER_TEST_KAFKA")
     if given:
         yield given
@@ -69,11 +70,33 @@ def kafka_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         broker.start()
         broker.wait()
     except BrokerRefused as error:
-        if IN_CI:
-            raise
-        pytest.skip(f"no Kafka: {error}")
+        container = None if IN_CI else kafka_container()
+        if container is None:
+            if IN_CI:
+                raise
+            pytest.skip(f"no Kafka: {error}")
+        with container:
+            yield container.get_bootstrap_server()
+        return
     yield broker.bootstrap_servers
     broker.stop()
+
+
+def kafka_container() -> Any:
+    """A broker in a container, not started; None where no Docker engine answers."""
+    from docker.errors import DockerException
+    from testcontainers.core.docker_client import DockerClient
+    from testcontainers.kafka import KafkaContainer
+
+    try:
+        DockerClient().client.ping()
+    except (DockerException, OSError):
+        return None
+    one = {
+        "KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
+        "KAFKA_TRANSACTION_STATE_LOG_MIN_ISR": "1",
+    }
+    return KafkaContainer().with_kraft().with_envs(**one)
 
 
 @pytest.fixture

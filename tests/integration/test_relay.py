@@ -1,5 +1,6 @@
 """The relay on a real broker: the topic is the log, in order, once, or it halts and says why."""
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 
@@ -10,10 +11,10 @@ from kafka.errors import KafkaError
 
 from connectors.kafka import topics
 from connectors.kafka.records import record_of
-from connectors.kafka.relay import Halted, Relay
+from connectors.kafka.relay import Halted, Relay, run
 from connectors.kafka.settings import KafkaSettings
 from connectors.kafka.tail import tail_of
-from connectors.postgres.journal import PostgresJournal
+from connectors.postgres.journal import JournalReader, PostgresJournal
 from connectors.postgres.marks import PostgresMarks
 from connectors.sequencer.engine import Sequencer
 from domain.journal import Fenced
@@ -130,6 +131,34 @@ def test_a_topic_that_was_made_anew_halts_the_relay(
         relay_of()
     with pytest.raises(Halted, match="made anew"):
         relay_of()
+    assert on_topic(settings) == []
+
+
+def test_a_topic_that_is_made_anew_under_a_running_relay_halts_it(
+    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings
+) -> None:
+    reader, marks = JournalReader(postgres_dsn), PostgresMarks(postgres_dsn)
+    running = Relay(reader, marks, registry(), settings)
+    halted: list[str] = []
+
+    def relaying() -> None:
+        try:
+            run(running, marks, marks.wait, lambda: bool(halted))
+        except Halted as error:
+            halted.append(str(error))
+
+    thread = threading.Thread(target=relaying)
+    thread.start()
+    eventually(lambda: running.seq == sequencer.head.seq, 30)
+    with topics.admin(settings) as client:
+        client.delete_topics([settings.prefix + topics.EVENTS])
+    topics.create(settings)
+    send(sequencer, b.book(gpus=3))
+    eventually(lambda: bool(halted), 90)
+    thread.join()
+    for part in (running, marks, reader):
+        part.close()
+    assert "made anew" in halted[0]
     assert on_topic(settings) == []
 
 
