@@ -86,7 +86,7 @@ def kafka_container() -> Any:
     """A broker in a container, not started; None where no Docker engine answers."""
     from docker.errors import DockerException
     from testcontainers.core.docker_client import DockerClient
-    from testcontainers.kafka import KafkaContainer
+    from testcontainers.community.kafka import KafkaContainer
 
     try:
         DockerClient().client.ping()
