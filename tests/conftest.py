@@ -85,8 +85,8 @@ def kafka_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def kafka_container() -> Any:
     """A broker in a container, not started; None where no Docker engine answers."""
     from docker.errors import DockerException
-    from testcontainers.core.docker_client import DockerClient
     from testcontainers.community.kafka import KafkaContainer
+    from testcontainers.core.docker_client import DockerClient
 
     try:
         DockerClient().client.ping()
