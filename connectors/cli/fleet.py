@@ -137,10 +137,20 @@ def close_tenant(name: str) -> None:
 
 @quota_verb("list")
 def list_quota() -> None:
-    """All grants that you may see."""
+    """All grants that you may see, and what of them is held now."""
     with refusals_told():
         content = api().get("/v1/quota")
-    columns = ("grant_id", "tenant_id", "pool_id", "nominal_milli", "borrow_milli", "start", "end")
+    columns = (
+        "grant_id",
+        "tenant_id",
+        "pool_id",
+        "nominal_milli",
+        "committed_milli",
+        "borrow_milli",
+        "borrowed_milli",
+        "start",
+        "end",
+    )
     tell(content, content["quota"], columns)
 
 

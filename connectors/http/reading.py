@@ -124,10 +124,19 @@ class ReadModels:
         )
 
     async def quota(self, reader: Principal) -> Rows:
-        """Grants that a reader may see."""
+        """Grants that a reader may see, each with what its tenant holds of the pool now, by class."""
         return await self.rows(
-            "SELECT * FROM quota_grant WHERE %(all)s OR tenant_id = %(tenant)s"
-            " ORDER BY tenant_id, pool_id, start",
+            "SELECT g.*, coalesce(h.committed, 0)::bigint AS committed_milli,"
+            " coalesce(h.borrowed, 0)::bigint AS borrowed_milli,"
+            " coalesce(h.overflow, 0)::bigint AS overflow_milli"
+            " FROM quota_grant g LEFT JOIN (SELECT tenant_id, pool_id,"
+            " sum(width_milli) FILTER (WHERE klass = 'guaranteed') AS committed,"
+            " sum(width_milli) FILTER (WHERE klass = 'borrowed') AS borrowed,"
+            " sum(width_milli) FILTER (WHERE klass = 'overflow') AS overflow"
+            " FROM calendar, (SELECT (extract(epoch FROM now()) * 1e6)::bigint AS now) AS t"
+            ' WHERE start <= t.now AND t.now < "end" GROUP BY tenant_id, pool_id) AS h'
+            " USING (tenant_id, pool_id) WHERE %(all)s OR g.tenant_id = %(tenant)s"
+            " ORDER BY g.tenant_id, g.pool_id, g.start",
             **_reach(reader),
         )
 

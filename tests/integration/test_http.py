@@ -99,6 +99,24 @@ def test_every_read_is_for_its_roles_only(running: Running, who: str) -> None:
             assert client.get(path).status_code == expected, (who, verb)
 
 
+def test_quota_says_what_is_held_of_it_now(running: Running) -> None:
+    def held(client: httpx.Client) -> int:
+        (grant,) = [
+            q for q in client.get("/v1/quota").json()["quota"] if q["tenant_id"] == "team-a"
+        ]
+        return int(grant["committed_milli"])
+
+    with running.http("team-a") as mine:
+        before = held(mine)
+        now = BOOK | {"start": None, "duration_seconds": 3600, "end": None}
+        booked = post(mine, "/v1/reservations", {k: v for k, v in now.items() if v or k == "start"})
+        assert booked.status_code == 201, booked.text
+        eventually(lambda: held(mine) > before)
+        post(mine, f"/v1/reservations/{booked.json()['id']}/cancel", {})
+        post(mine, f"/v1/reservations/{booked.json()['id']}/give-back", {})
+        eventually(lambda: held(mine) == before)
+
+
 def test_a_stranger_finds_nothing_of_another_tenant(running: Running) -> None:
     with running.http("team-a") as mine, running.http("team-b") as theirs:
         booked = post(mine, "/v1/reservations", BOOK).json()
