@@ -31,6 +31,8 @@ class KafkaSettings:
     bootstrap_servers: tuple[str, ...]
     prefix: str = PREFIX
     security: Mapping[str, str] = field(default_factory=dict, repr=False)
+    accepts_loss: bool = False
+    """Run although a topic's settings can lose records; somebody has said so."""
 
     @property
     def client(self) -> dict[str, object]:
@@ -45,7 +47,7 @@ class KafkaSettings:
 def settings_from(environment: Mapping[str, str] = os.environ) -> KafkaSettings:
     """The settings of `KAFKA_BOOTSTRAP_SERVERS`, `KAFKA_PREFIX`, `KAFKA_SASL_MECHANISM`, ...
 
-    Raises `KafkaNotConfigured` when no broker is named.
+    `KAFKA_ACCEPT_LOSS=yes` runs on topics that can lose records. Raises `KafkaNotConfigured` when no broker is named.
     """
     servers = [name.strip() for name in environment.get("KAFKA_BOOTSTRAP_SERVERS", "").split(",")]
     if not any(servers):
@@ -59,4 +61,5 @@ def settings_from(environment: Mapping[str, str] = os.environ) -> KafkaSettings:
         if environment.get(f"KAFKA_{name.upper()}")
     }
     prefix = environment.get("KAFKA_PREFIX", PREFIX)
-    return KafkaSettings(tuple(filter(None, servers)), prefix, security)
+    accepts_loss = environment.get("KAFKA_ACCEPT_LOSS", "") == "yes"
+    return KafkaSettings(tuple(filter(None, servers)), prefix, security, accepts_loss)

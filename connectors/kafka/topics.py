@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import structlog
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewTopic
 from kafka.errors import TopicAlreadyExistsError
 
@@ -24,6 +25,8 @@ DEAD_LETTER_RETENTION_DAYS = 30
 REPLICAS_WANTED = 3
 MESSAGE_BYTES_MAX = 1_048_588
 _DAY_MS = 86_400_000
+
+_log = structlog.get_logger("kafka")
 
 
 class TopicsUnsafe(Exception):
@@ -157,11 +160,16 @@ def check(settings: KafkaSettings) -> list[Finding]:
 
 
 def must_be_safe(settings: KafkaSettings, names: Iterable[str]) -> None:
-    """Pass only where none of these topics can lose records. Raises `TopicsUnsafe`."""
+    """Pass only where none of these topics can lose records, or that is accepted.
+
+    Raises `TopicsUnsafe`.
+    """
     full = {settings.prefix + name for name in names}
     grave = [f for f in check(settings) if f.is_grave and f.topic in full]
-    if grave:
-        faults = "; ".join(f"{f.topic}: {f.words}" for f in grave)
+    faults = "; ".join(f"{f.topic}: {f.words}" for f in grave)
+    if grave and settings.accepts_loss:
+        _log.warning("topics_unsafe", faults=faults)
+    elif grave:
         raise TopicsUnsafe(f"{faults} (`gpuledger topics create` makes what is missing)")
 
 

@@ -1,5 +1,7 @@
 """Topics on a real broker."""
 
+from dataclasses import replace
+
 import pytest
 from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType
 
@@ -30,6 +32,7 @@ def test_a_compacted_topic_is_not_run_on(kafka_settings: KafkaSettings) -> None:
     topics.must_be_safe(kafka_settings, [topics.COMMANDS])
     with pytest.raises(topics.TopicsUnsafe, match="compaction"):
         topics.must_be_safe(kafka_settings, [topics.EVENTS])
+    topics.must_be_safe(replace(kafka_settings, accepts_loss=True), [topics.EVENTS])
 
 
 def test_a_broker_that_is_away_is_said_to_be_away(kafka_settings: KafkaSettings) -> None:
