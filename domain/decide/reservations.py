@@ -20,6 +20,7 @@ from domain.facts.reservation import (
     ReservationExtended,
     ReservationGivenBack,
     ReservationShrunk,
+    UnitsReleased,
 )
 from domain.policy import Act
 from domain.refusals import Reason, Refusal, refuse
@@ -149,8 +150,26 @@ def shrink_reservation(t: Transcript, command: ShrinkReservation) -> Refusal | N
         problem = "what stays must be whole nodes, or whole GPUs, of what there is"
         return refuse(Reason.SIZE_INVALID, problem=problem)
     t.write(ReservationShrunk(found.id, now, command.keep, keep.milli, pieces))
+    if not _shrink_later(t, found, now):
+        problem = "what stays must be whole nodes, or whole GPUs, after its later moves as well"
+        return refuse(Reason.SIZE_INVALID, problem=problem)
     heal(t, pool)
     return None
+
+
+def _shrink_later(t: Transcript, found: Reservation, now: Instant) -> bool:
+    """Let go of what is too much in later stretches, whose units are others than those of now."""
+    edges = {edge for h in found.holdings for edge in (h.start, h.end)}
+    later = sorted(edge for edge in edges if now < edge < found.end)
+    for start, end in zip(later, [*later[1:], found.end], strict=True):
+        surplus = found.held_milli(start) - found.milli
+        if surplus <= 0:
+            continue
+        pieces = _last(found, start, surplus)
+        if pieces is None:
+            return False
+        t.write(UnitsReleased(found.id, start, end, pieces, "shrink"))
+    return True
 
 
 def _less(found: Reservation, keep: Size, milli: int) -> Refusal | None:

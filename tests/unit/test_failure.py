@@ -66,6 +66,20 @@ def test_a_blip_costs_nothing() -> None:
     world.check()
 
 
+def test_a_shrink_holds_for_the_stretch_that_is_spent_elsewhere_as_well() -> None:
+    world = World(nodes=2)
+    booked = world.booked(b.book("a", gpus=2, start=1, end=5))
+    here = NodeId(world.nodes_of(booked)[0])
+    world.accept(c.PlanMaintenance(b.POOL, b.at(2), b.at(3), here))
+    found = world.reservation(booked)
+    assert len({h.piece.node_id for h in found.holdings}) == 2
+    world.accept(c.ShrinkReservation(booked.id, Size(gpus=1)))
+    for hour in (1, 2, 2.5, 3, 4):
+        assert world.reservation(booked).held_milli(b.at(hour)) == 1000
+    world.advance(b.at(4))
+    world.check()
+
+
 def test_a_drained_node_that_is_silent_for_a_moment_is_drained_again() -> None:
     world = World(nodes=2)
     world.accept(c.DrainNode(NodeId("n1")))
