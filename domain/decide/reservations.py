@@ -1,5 +1,7 @@
 """Deciding on reservations that exist: confirm, extend, shrink, give back, cancel."""
 
+from itertools import pairwise
+
 from domain.commands.reservation import (
     CancelReservation,
     ConfirmHold,
@@ -161,7 +163,7 @@ def _shrink_later(t: Transcript, found: Reservation, now: Instant) -> bool:
     """Let go of what is too much in later stretches, whose units are others than those of now."""
     edges = {edge for h in found.holdings for edge in (h.start, h.end)}
     later = sorted(edge for edge in edges if now < edge < found.end)
-    for start, end in zip(later, [*later[1:], found.end], strict=True):
+    for start, end in pairwise((*later, found.end)):
         surplus = found.held_milli(start) - found.milli
         if surplus <= 0:
             continue
