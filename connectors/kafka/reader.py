@@ -85,13 +85,22 @@ class EventReader:
             try:
                 event, epoch = event_of(record.value, record.headers)
             except BadRecord as error:
+                if found:
+                    return self._up_to(record.offset, found)
                 raise Foreign(f"{self._place.topic} at offset {record.offset}: {error}") from error
             if event.seq > self.position.seq + 1:
+                if found:
+                    return self._up_to(record.offset, found)
                 missing = self.position.seq + 1
                 raise Gap(f"event {missing} is missing: offset {record.offset} holds {event.seq}")
             if event.seq == self.position.seq + 1:
                 found.append(event)
                 self.position = Position(event.seq, record.offset + 1, epoch)
+        return found
+
+    def _up_to(self, offset: int, found: list[StoredEvent]) -> list[StoredEvent]:
+        """What came before something that is wrong; the next call meets it first."""
+        self._consumer.seek(self._place, offset)
         return found
 
     def read_all(self) -> Iterator[list[StoredEvent]]:

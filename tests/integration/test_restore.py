@@ -160,6 +160,7 @@ def test_a_topic_with_a_gap_is_restored_up_to_it_and_no_further(
     refused = gpuledger(settings, "restore", "--dsn", another_dsn)
     assert refused.returncode == 1
     assert "event 51 is missing" in refused.stderr
+    assert in_log(another_dsn) == events[:50]
 
 
 def test_an_empty_topic_restores_nothing(settings: KafkaSettings, another_dsn: str) -> None:
