@@ -67,12 +67,21 @@ def in_log(dsn: str) -> list[StoredEvent]:
 
 def gpuledger(settings: KafkaSettings, *words: str) -> subprocess.CompletedProcess[str]:
     """The command line, with a broker configured."""
-    environment = {
+    command = [sys.executable, "-m", "connectors.cli", *words]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(settings),
+        timeout=120,
+    )
+
+
+def environment(settings: KafkaSettings) -> dict[str, str]:
+    """Ours, with a broker configured."""
+    return {
         **os.environ,
         "KAFKA_BOOTSTRAP_SERVERS": ",".join(settings.bootstrap_servers),
         "KAFKA_PREFIX": settings.prefix,
     }
-    command = [sys.executable, "-m", "connectors.cli", *words]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, env=environment, timeout=120
-    )

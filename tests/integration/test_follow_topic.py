@@ -1,6 +1,5 @@
 """Read models from the topic into another database: the same rows and the same hash."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from schemas.registry import registry
 from tests import builders as b
 from tests.integration.conftest import eventually
 from tests.journals import furnished, send, shut
-from tests.kafka_parts import gpuledger, relayed
+from tests.kafka_parts import environment, gpuledger, relayed
 
 
 @pytest.fixture
@@ -65,14 +64,10 @@ def test_a_process_keeps_one_read_model_another_dsn_as_events_come(
     sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings, another_dsn: str
 ) -> None:
     relayed(postgres_dsn, settings)
-    environment = os.environ | {
-        "KAFKA_BOOTSTRAP_SERVERS": settings.bootstrap_servers[0],
-        "KAFKA_PREFIX": settings.prefix,
-    }
     words = ["projection", "follow", "usage", "--dsn", another_dsn]
     process = subprocess.Popen(
         [sys.executable, "-m", "connectors.cli", *words],
-        env=environment,
+        env=environment(settings),
         stderr=subprocess.PIPE,
     )
 

@@ -14,9 +14,11 @@ import httpx
 import pytest
 import yaml
 
+from connectors.kafka.settings import KafkaSettings
 from connectors.running.files import Service, read_service
-from connectors.wiring.roles import ROLES
+from connectors.wiring.roles import KAFKA_ROLES, ROLES
 from tests.integration.test_embedded_postgres import gone_within, lives
+from tests.kafka_parts import environment, in_log, on_topic
 
 ROOT = Path(__file__).parents[2]
 SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
@@ -30,6 +32,11 @@ def _free_port() -> str:
 
 PORT = _free_port()
 """One port for all, so that each start shows that the one before has left it."""
+
+
+def commands_of(word: str) -> list[list[str]]:
+    """What the services of the compose file run whose command begins with a word."""
+    return [s["command"] for s in SERVICES.values() if s.get("command", [""])[0] == word]
 
 
 def gpuledger(folder: Path, *words: str) -> list[str]:
@@ -59,11 +66,17 @@ def await_health(service: Service) -> None:
 
 
 @pytest.fixture
-def apart(tmp_path: Path, postgres_dsn: str) -> Iterator[Service]:
-    """The service, each role a process that knows nothing but its command and the folder."""
+def apart(tmp_path: Path, postgres_dsn: str, kafka_settings: KafkaSettings) -> Iterator[Service]:
+    """The service, each role a process that knows nothing but its command, folder and broker."""
     service = init(tmp_path, postgres_dsn)
-    commands = [s["command"] for s in SERVICES.values() if "serve" in s.get("command", ())]
-    roles = [subprocess.Popen(gpuledger(tmp_path, *words)) for words in commands]
+    broker = os.environ | environment(kafka_settings)
+    for words in commands_of("topics"):
+        subprocess.run(
+            gpuledger(tmp_path, *words), env=broker, check=True, stdout=subprocess.DEVNULL
+        )
+    commands = commands_of("serve")
+    assert {words[1] for words in commands} == {*ROLES, *KAFKA_ROLES}
+    roles = [subprocess.Popen(gpuledger(tmp_path, *words), env=broker) for words in commands]
     await_health(service)
     yield service
     for role in roles:
@@ -72,7 +85,9 @@ def apart(tmp_path: Path, postgres_dsn: str) -> Iterator[Service]:
     assert ended <= {0, -signal.SIGTERM}, "uvicorn ends by the signal that told it to stop"
 
 
-def test_a_fleet_is_booked_and_its_hardware_applied(apart: Service) -> None:
+def test_a_fleet_is_booked_its_hardware_applied_and_its_events_on_kafka(
+    apart: Service, kafka_settings: KafkaSettings
+) -> None:
     headers = {"Authorization": f"Bearer {apart.tokens['operator']}"}
     with httpx.Client(base_url=apart.url, headers=headers) as operator:
 
@@ -96,6 +111,9 @@ def test_a_fleet_is_booked_and_its_hardware_applied(apart: Service) -> None:
                 break
             assert time.monotonic() < until, found
             time.sleep(0.1)
+    seqs = [event.seq for event in in_log(apart.dsn)]
+    while (sent := [event.seq for event, _ in on_topic(kafka_settings)])[: len(seqs)] != seqs:
+        assert time.monotonic() < until, sent
 
 
 def test_initialising_again_keeps_tokens_and_secrets(tmp_path: Path, postgres_dsn: str) -> None:
