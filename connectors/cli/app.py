@@ -22,6 +22,7 @@ from connectors.cli import (
     running,
     seeing,
     solving,
+    submitting,
     telling,
     topics,
     tracing,
@@ -45,8 +46,12 @@ def before(
         str, typer.Option("--as", help="whose token of the local service")
     ] = "operator",
     data: Annotated[Path | None, typer.Option(help="the data folder")] = None,
+    at: Annotated[
+        str, typer.Option(help="when, in RFC 3339, for a service on a virtual clock")
+    ] = "",
 ) -> None:
     """Options that stand before every verb."""
+    options.at = at
     options.json, options.server, options.token = as_json, server, token
     options.role, options.data = role, data
 
@@ -66,6 +71,7 @@ for verb in (
     seeing.freeze,
     seeing.thaw,
     booking.reserve,
+    submitting.submit,
     solving.solve,
     telling.demo,
     restoring.restore,
@@ -90,6 +96,7 @@ for group in (
     topics.topics,
     dead_letters.dlq,
     planning.plan,
+    submitting.clock,
     auditing.audit,
     auditing.directory,
 ):

@@ -18,8 +18,7 @@ from connectors.cli.console import (
     refusals_told,
     tell,
 )
-from connectors.wiring import roles
-from domain.journal import JournalUnavailable
+from connectors.running.files import read_service
 from domain.verdict import KnownRoot
 
 audit, audit_verb = group("audit", "History that proves itself, and what may be forgotten of it")
@@ -48,8 +47,9 @@ def verify(
     keep, where operators cannot write, for --known next time.
     """
     from connectors.wiring import auditing, kafka
+    from domain.journal import JournalUnavailable
 
-    service = roles.running(folder())
+    service = read_service(folder())
     log = dsn or (service.dsn if service else None)
     root = _known_root(known) if known else None
     if source is Source.LOG and log is None:

@@ -14,13 +14,13 @@ from connectors.cli.console import (
     REFUSED,
     api,
     fail,
-    folder,
     group,
     options,
     refusals_told,
     tell,
 )
-from connectors.cli.tracing import database, export_verb
+from connectors.cli.database import database
+from connectors.cli.tracing import export_verb
 
 charges, charges_verb = group("charges", "What usage costs: show, export, reconcile, close")
 
@@ -31,16 +31,8 @@ From = Annotated[Path | None, typer.Option("--data", help="a stopped data folder
 @contextmanager
 def _dsn(data: Path | None) -> Iterator[str]:
     options.data = data or options.data
-    if not folder().exists():
-        fail(REFUSED, f"{folder()} is no data folder", "name one with --data")
-    dsn, server, opened = database()
-    try:
+    with database() as dsn:
         yield dsn
-    finally:
-        if server is not None:
-            server.stop()
-        if opened is not None:
-            opened.close()
 
 
 @charges_verb("show")

@@ -18,8 +18,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from connectors.client.http import Api, Refused, Unreachable
-from connectors.running.files import default_folder
-from connectors.wiring import roles as wiring
+from connectors.running.files import default_folder, read_service
 
 V = TypeVar("V", bound=Callable[..., Any])
 """A verb."""
@@ -47,6 +46,7 @@ class Options:
     token: str = ""
     role: str = "operator"
     data: Path | None = None
+    at: str = ""
 
 
 options = Options()
@@ -61,7 +61,7 @@ def api() -> Api:
     """The service: by `--server`, by the environment, or the one that runs here."""
     url = options.server or os.environ.get("GPULEDGER_SERVER", "")
     token = options.token or os.environ.get("GPULEDGER_TOKEN", "")
-    service = wiring.running(folder())
+    service = read_service(folder())
     if service is not None:
         url = url or service.url
         token = token or service.tokens.get(options.role, "")
@@ -71,7 +71,7 @@ def api() -> Api:
             f"no service runs over {folder()}",
             "start one with 'make run' or 'gpuledger dev', or name one with --server and --token",
         )
-    return wiring.api(url, token)
+    return Api(url, token, options.at)
 
 
 def fail(status: int, what: str, remedy: str = "") -> None:

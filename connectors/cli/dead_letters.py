@@ -16,7 +16,7 @@ from connectors.cli.console import (
     options,
     tell,
 )
-from connectors.wiring import roles
+from connectors.running.files import read_service
 
 dlq, dlq_verb = group("dlq", "Records from Kafka that were set apart: list, show, replay")
 
@@ -81,7 +81,7 @@ def replay(
     """Publish it again as it was, under your own token; its outcome comes as any other's."""
     from connectors.wiring import kafka
 
-    service = roles.running(folder())
+    service = read_service(folder())
     token = options.token or (service.tokens.get(options.role, "") if service else "")
     if not token:
         fail(USED_WRONGLY, "a command needs a token", "give one with --token")

@@ -22,10 +22,7 @@ from connectors.cli.console import (
     refusals_told,
     tell,
 )
-from connectors.wiring import roles
-from domain.journal import JournalUnavailable
-from schemas.compatibility import incompatibilities
-from schemas.registry import registry
+from connectors.running.files import read_service
 
 events, events_verb = group("events", "The log: tail, show")
 projection, projection_verb = group("projection", "Read models: list, rebuild, follow")
@@ -94,11 +91,14 @@ def rebuild_projection(
     name: Annotated[str, typer.Argument(help="as 'projection list' names it")],
 ) -> None:
     """Fold a read model of the local service anew; its old rows serve until the new ones are there."""
-    service = roles.running(folder())
+    from connectors.wiring import stores
+    from domain.journal import JournalUnavailable
+
+    service = read_service(folder())
     if service is None:
         fail(NOT_REACHABLE, f"no service runs over {folder()}")
         return
-    projection = roles.projection_named(name)
+    projection = stores.projection_named(name)
     if projection is None:
         fail(REFUSED, f"no projection is named {name}", "'gpuledger projection list' names all")
         return
@@ -106,7 +106,7 @@ def rebuild_projection(
     with Progress(*columns, console=err, disable=options.json) as progress:
         task = progress.add_task("rebuilding")
         try:
-            done = roles.rebuild(
+            done = stores.rebuild(
                 service.dsn,
                 projection,
                 lambda there, total: progress.update(task, completed=there, total=total),
@@ -128,8 +128,10 @@ def follow_projection(
     The ledger's own database is not asked; one process for each read model, as many as you like.
     """
     from connectors.wiring import kafka
+    from connectors.wiring.logs import log_as_lines
+    from domain.journal import JournalUnavailable
 
-    roles.log_as_lines()
+    log_as_lines()
     try:
         raise typer.Exit(kafka.follow(name, dsn))
     except kafka.KafkaNotConfigured as error:
@@ -143,6 +145,8 @@ def follow_projection(
 @schema_verb("list")
 def list_schemas() -> None:
     """Every contract of this release."""
+    from schemas.registry import registry
+
     rows = [
         {
             "name": contract.name,
@@ -159,6 +163,8 @@ def list_schemas() -> None:
 @schema_verb("show")
 def show_schema(name: Annotated[str, typer.Argument(help="NodeJoined, or NodeJoined.v1")]) -> None:
     """One contract as it is written."""
+    from schemas.registry import registry
+
     known = registry()
     found = known.by_type.get(name) or known.newest.get(name)
     if found is None:
@@ -170,6 +176,9 @@ def show_schema(name: Annotated[str, typer.Argument(help="NodeJoined, or NodeJoi
 @schema_verb("check")
 def check_schemas() -> None:
     """Whether every version of every contract can read every other one."""
+    from schemas.compatibility import incompatibilities
+    from schemas.registry import registry
+
     versions: dict[str, dict[int, Any]] = {}
     for contract in registry().by_type.values():
         text = json.loads(contract.path.read_text())

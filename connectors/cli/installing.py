@@ -9,7 +9,6 @@ from connectors.cli.console import REFUSED, fail, folder, tell
 from connectors.embedded.folder import DataFolder, FolderRefused
 from connectors.running.files import SOCKET_BYTES_MAX, Service, read_service, write_service
 from connectors.tokens.tokens import Tokens
-from connectors.wiring import roles as wiring
 
 
 def init(
@@ -22,13 +21,15 @@ def init(
     keeps a token for each role but the tenant's; all roles need to see it. Safe to run again:
     tokens and secrets stay what they are.
     """
+    from connectors.wiring.stores import prepare
+
     try:
         data = DataFolder.open(folder(), clock="wall")
     except FolderRefused as error:
         fail(REFUSED, str(error))
     try:
         socket = _socket(data)
-        applied = wiring.prepare(dsn)
+        applied = prepare(dsn)
         data.secret("fingerprint")
         known = read_service(data.path)
         tokens = known.tokens if known is not None else _issue(data)

@@ -2,13 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from connectors.cli.console import REFUSED, fail, group, tell
 from connectors.cli.solving import read
-from solvers.planning.certificate import Certificate, Prices
+
+if TYPE_CHECKING:
+    from solvers.planning.certificate import Certificate, Prices
 
 plan, _ = group("plan", "What plans prove")
 certificate, certificate_verb = group("certificate", "Prices that prove bounds")
@@ -39,7 +41,9 @@ def check(
     tell(rows, rows, ("instance", "bound", "prices"), "Bounds")
 
 
-def _read(file: Path) -> list[tuple[str, Certificate]]:
+def _read(file: Path) -> list[tuple[str, "Certificate"]]:
+    from solvers.planning.certificate import Certificate
+
     try:
         return [
             (
@@ -57,7 +61,7 @@ def _read(file: Path) -> list[tuple[str, Certificate]]:
     raise AssertionError("every fault ends the command")
 
 
-def _prices(content: dict[str, list[list[int]]]) -> Prices:
+def _prices(content: dict[str, list[list[int]]]) -> "Prices":
     return {
         name: tuple((_whole(at), _whole(price)) for at, price in line)
         for name, line in content.items()

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 
 from connectors.cli.console import REFUSED, api, command, fail, group, refusals_told, tell
 
@@ -64,6 +63,8 @@ def publish(
         "corrects": corrects or None,
     }
     if file is not None:
+        import yaml
+
         try:
             body |= yaml.safe_load(file.read_text())
         except (OSError, yaml.YAMLError, TypeError, ValueError) as error:

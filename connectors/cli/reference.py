@@ -34,6 +34,8 @@ Written from the code by `python -m connectors.cli.reference`; a test holds it c
 - `If-Match` on a change of a reservation takes the `ETag` of its GET: had its intent changed since, it is `stale-version`.
 - `?min_seq=N` on a read waits until it shows the position N, such as the `seq_to` of an outcome.
 - 201 with `Location` for what came into being, 202 when it is queued for the planner, 200 otherwise.
+- A service on a virtual clock (`gpuledger serve sequencer|http --virtual`, for stories and traces) takes the time from the
+  header `{time}`, an RFC 3339 instant, and moves on by `POST {advance}`; any other turns a call with that header away.
 - 503 with `Retry-After` when the database or the sequencer is away: the same key may be sent again.
 - A tenant that names what is not its own is told `not-found`; of a command, the attempt is a fact of the log.
 """
@@ -91,7 +93,7 @@ def _fields(command: type[Any]) -> str:
 
 def http_page() -> str:
     """docs/http.md."""
-    lines = [HTTP_HEAD.format(body=faces.BODY_BYTES_MAX)]
+    lines = [HTTP_HEAD.format(body=faces.BODY_BYTES_MAX, time=faces.HEADER, advance=faces.ADVANCE)]
     lines += ["## Commands\n", "Fields with a star must be given, in the path or the body.\n"]
     lines += ["| POST | what it does | for | fields |", "|---|---|---|---|"]
     for route in faces.ROUTES:

@@ -8,7 +8,6 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from connectors.cli.console import NOT_REACHABLE, REFUSED, USED_WRONGLY, err, fail, options, tell
-from domain.journal import Fenced, JournalUnavailable
 
 
 class Source(StrEnum):
@@ -32,6 +31,7 @@ def restore(
     taken for used with another body.
     """
     from connectors.wiring import kafka, restoring
+    from domain.journal import Fenced, JournalUnavailable
 
     columns = (TextColumn("restoring"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     try:

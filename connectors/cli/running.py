@@ -24,13 +24,11 @@ from connectors.cli.console import (
 )
 from connectors.client.http import Api, Refused, Unreachable
 from connectors.embedded.folder import DataFolder, FolderRefused
-from connectors.embedded.server import EmbeddedPostgres, PostgresRefused
-from connectors.kafka.broker import BrokerRefused
-from connectors.running.files import Service, forget_service, write_service
+from connectors.running.files import Service, forget_service, read_service, write_service
+from connectors.running.roles import KAFKA_ROLES, ROLES
 from connectors.running.supervised import SUPERVISOR, end_with_supervisor
 from connectors.tokens.tokens import Tokens
-from connectors.wiring import roles as wiring
-from connectors.wiring.roles import KAFKA_ROLES
+from connectors.wiring.logs import log_as_lines
 
 READY_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 20
@@ -81,8 +79,12 @@ def dev(
 
     Where a broker is named in the environment, or started by `--kafka`, Kafka's roles run too.
     """
+    from connectors.embedded.server import PostgresRefused
+    from connectors.kafka.broker import BrokerRefused
+    from connectors.wiring import stores
+
     begun = time.monotonic()
-    wiring.log_as_lines()
+    log_as_lines()
     port = _free_port(port)
     try:
         data = DataFolder.open(folder(), clock="wall")
@@ -91,12 +93,12 @@ def dev(
     server = broker = None
     try:
         if kafka and not os.environ.get("KAFKA_BOOTSTRAP_SERVERS"):
-            broker = wiring.local_broker(data, _tell)
+            broker = stores.local_broker(data, _tell)
             os.environ["KAFKA_BOOTSTRAP_SERVERS"] = broker.start()
         if not dsn:
-            server = wiring.embedded(data, _tell)
+            server = stores.embedded(data, _tell)
             dsn = server.start()
-        wiring.prepare(dsn)
+        stores.prepare(dsn)
         if broker is not None:
             broker.wait()
         _run(data, dsn, port, begun)
@@ -119,12 +121,12 @@ def _run(data: DataFolder, dsn: str, port: int, begun: float) -> None:
     """The roles as processes, until a signal comes or one of them cannot be kept up."""
     service = _service(data, dsn, port)
     stopped = _signalled()
-    roles = (*wiring.ROLES, *_kafka_roles())
+    roles = (*ROLES, *_kafka_roles())
     children = {role: _spawn(role, data.path) for role in roles}
     try:
         _await_ready(service, children, stopped)
         if not stopped():
-            _seed(wiring.api(service.url, service.tokens["operator"]))
+            _seed(Api(service.url, service.tokens["operator"]))
             _greet(service, time.monotonic() - begun)
         _watch(data.path, children, stopped)
     finally:
@@ -146,6 +148,8 @@ def _kafka_roles() -> tuple[str, ...]:
 
 def _service(data: DataFolder, dsn: str, port: int) -> Service:
     """Fresh tokens, one of each role, and the place where all of it is found."""
+    from connectors.embedded.server import EmbeddedPostgres
+
     tokens = Tokens({})
     issued = tokens.issue_to_all(data.secret("principals"), TENANTS)
     tokens.write(data.path / "tokens.json")
@@ -180,7 +184,7 @@ def _await_ready(
     service: Service, children: dict[str, subprocess.Popen[bytes]], stopped: Callable[[], bool]
 ) -> None:
     """Wait until the ledger decides and answers."""
-    api = wiring.api(service.url, "")
+    api = Api(service.url, "")
     until = time.monotonic() + READY_SECONDS_MAX
     told = False
     while not stopped():
@@ -272,14 +276,16 @@ def _stop(children: dict[str, subprocess.Popen[bytes]]) -> None:
 
 
 def serve(
-    role: Annotated[str, typer.Argument(help=", ".join((*wiring.ROLES, *KAFKA_ROLES)))],
-    virtual: Annotated[bool, typer.Option("--virtual", help="time is what commands say")] = False,
+    role: Annotated[str, typer.Argument(help=", ".join((*ROLES, *KAFKA_ROLES)))],
+    virtual: Annotated[bool, typer.Option("--virtual", help="time is what callers say")] = False,
     host: Annotated[str, typer.Option(help="the address that http listens on")] = "127.0.0.1",
 ) -> None:
     """Run one role of a service that `dev` runs or `init` described."""
+    from connectors.wiring import roles
+
     end_with_supervisor()
-    wiring.log_as_lines()
-    service = wiring.running(folder())
+    log_as_lines()
+    service = read_service(folder())
     if service is None:
         fail(
             NOT_REACHABLE,
@@ -291,20 +297,20 @@ def serve(
     match role:
         case "sequencer":
             secret = bytes.fromhex((path / "fingerprint.secret").read_text())
-            status = wiring.serve_sequencer(service, secret, virtual=virtual)
+            status = roles.serve_sequencer(service, secret, virtual=virtual)
         case "follower":
-            status = wiring.serve_follower(service)
+            status = roles.serve_follower(service)
         case "reconciler":
-            status = wiring.serve_reconciler(service)
+            status = roles.serve_reconciler(service)
         case "planner":
-            status = wiring.serve_planner(service)
+            status = roles.serve_planner(service)
         case "http":
             port = int(service.url.rsplit(":", 1)[1])
-            status = wiring.serve_http(service, path / "tokens.json", port, host)
+            status = roles.serve_http(service, path / "tokens.json", port, host, virtual=virtual)
         case name if name in KAFKA_ROLES:
             status = _serve_kafka(name, service, path / "tokens.json")
         case _:
-            known = ", ".join((*wiring.ROLES, *KAFKA_ROLES))
+            known = ", ".join((*ROLES, *KAFKA_ROLES))
             raise typer.BadParameter(f"{role!r} is no role; there are {known}")
     raise typer.Exit(status)
 
@@ -324,19 +330,21 @@ def _serve_kafka(role: str, service: Service, tokens: Path) -> int:
 
 def migrate(dsn: Annotated[str, typer.Argument(help="the database")]) -> None:
     """Bring a database up to this release; safe to run twice."""
-    names = wiring.prepare(dsn)
+    from connectors.wiring import stores
+
+    names = stores.prepare(dsn)
     tell({"applied": names}, [{"applied": name} for name in names], ("applied",))
 
 
 def doctor() -> None:
     """Say what is configured, reachable and missing."""
     rows = [{"what": "data folder", "state": str(folder()), "ok": folder().exists()}]
-    service = wiring.running(folder())
+    service = read_service(folder())
     rows.append(
         {"what": "service", "state": service.url if service else "none", "ok": service is not None}
     )
     if service is not None:
-        api = wiring.api(service.url, service.tokens.get("operator", ""))
+        api = Api(service.url, service.tokens.get("operator", ""))
         try:
             health = api.get("/v1/health")
             rows.append(

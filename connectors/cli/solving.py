@@ -3,15 +3,16 @@
 import json
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from connectors.cli.console import REFUSED, err, fail, options, tell
 from domain.units import MILLI_PER_GPU
-from solvers.planning.certificate import Certificate
-from solvers.planning.instance import Instance, InstancePlan
-from solvers.planning.reading import InstanceRefused, read_instances
+
+if TYPE_CHECKING:
+    from solvers.planning.certificate import Certificate
+    from solvers.planning.instance import Instance, InstancePlan
 
 FILE_BYTES_MAX = 128 << 20
 SECONDS_MAX = 3600.0
@@ -59,8 +60,10 @@ def solve(
     tell(plans, rows, list(rows[0]) if rows else ("instance",), f"Plans of {file.name}")
 
 
-def read(file: Path) -> tuple[list[Instance], list[str]]:
+def read(file: Path) -> tuple[list["Instance"], list[str]]:
     """The instances of a file and its unknown fields; whatever is wrong ends the command."""
+    from solvers.planning.reading import InstanceRefused, read_instances
+
     try:
         size = file.stat().st_size
         if size > FILE_BYTES_MAX:
@@ -79,7 +82,7 @@ def read(file: Path) -> tuple[list[Instance], list[str]]:
     raise AssertionError("every fault ends the command")
 
 
-def _as_json(found: InstancePlan, seconds: float) -> dict[str, Any]:
+def _as_json(found: "InstancePlan", seconds: float) -> dict[str, Any]:
     accepted = [
         {
             "id": placed.id,
@@ -107,7 +110,7 @@ def _as_json(found: InstancePlan, seconds: float) -> dict[str, Any]:
     }
 
 
-def _row(instance: Instance, found: InstancePlan, seconds: float) -> dict[str, Any]:
+def _row(instance: "Instance", found: "InstancePlan", seconds: float) -> dict[str, Any]:
     why = sorted({each.value for _, each in found.refused})
     return {
         "instance": instance.name,
@@ -121,7 +124,7 @@ def _row(instance: Instance, found: InstancePlan, seconds: float) -> dict[str, A
     }
 
 
-def _proof(name: str, certificate: Certificate) -> dict[str, Any]:
+def _proof(name: str, certificate: "Certificate") -> dict[str, Any]:
     return {
         "name": name,
         "scale": certificate.scale,

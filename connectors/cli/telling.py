@@ -1,6 +1,5 @@
 """`scenario run` and `demo`."""
 
-import secrets
 import tempfile
 import time
 from pathlib import Path
@@ -9,9 +8,7 @@ from typing import Annotated
 import typer
 
 from connectors.cli.console import REFUSED, err, group, options, out, tell
-from connectors.scenarios.reading import ScenarioWrong
-from connectors.wiring import roles
-from connectors.wiring.scenarios import memory_stage, postgres_stage, tell_file
+from connectors.wiring.logs import quiet
 
 scenario, scenario_verb = group("scenario", "Stories in YAML with a virtual clock")
 
@@ -19,11 +16,17 @@ scenario, scenario_verb = group("scenario", "Stories in YAML with a virtual cloc
 @scenario_verb("run")
 def run(
     files: Annotated[list[Path], typer.Argument(help="YAML files (docs/scenarios.md)")],
-    real: Annotated[bool, typer.Option("--real", help="on a PostgreSQL, not in memory")] = False,
+    on: Annotated[
+        str, typer.Option(help="memory, postgresql, or a whole service: by http or cli")
+    ] = "memory",
 ) -> None:
     """Tell each story and hold it against what it expects."""
-    roles.quiet()
-    rows = [_one(file, real=real) for file in files]
+    from connectors.wiring.scenarios import STAGES
+
+    if on not in STAGES:
+        raise typer.BadParameter(f"{on!r} is no stage; there are {', '.join(STAGES)}")
+    quiet()
+    rows = [_one(file, on) for file in files]
     tell({"scenarios": rows}, rows, ("story", "result", "steps", "events", "seconds"))
     wrong = [row for row in rows if row["result"] != "as told"]
     for row in wrong:
@@ -33,20 +36,14 @@ def run(
         raise typer.Exit(REFUSED)
 
 
-def _one(file: Path, *, real: bool) -> dict[str, object]:
+def _one(file: Path, on: str) -> dict[str, object]:
+    from connectors.scenarios.reading import ScenarioWrong
+    from connectors.wiring.scenarios import tell_on
+
     begun = time.monotonic()
     row: dict[str, object] = {"story": file.stem.replace("_", " "), "file": str(file)}
     try:
-        if real:
-            with (
-                tempfile.TemporaryDirectory(prefix="gpuledger-") as folder,
-                roles.scratch(Path(folder), secrets.token_hex(8)) as dsn,
-            ):
-                stage = postgres_stage(dsn)
-                told = tell_file(file, stage)
-                stage.close()
-        else:
-            told = tell_file(file, memory_stage())
+        told = tell_on(file, on)
     except ScenarioWrong as error:
         return row | {"result": "otherwise", "problem": str(error)}
     seconds = f"{time.monotonic() - begun:.2f}"
@@ -119,7 +116,9 @@ steps:
 
 def demo() -> None:
     """A told story of the five facts, on a ledger of its own."""
-    roles.quiet()
+    from connectors.wiring.scenarios import memory_stage, tell_file
+
+    quiet()
     steps = ["  - " + "\n    ".join(lines) for _, lines in ACTS if lines]
     acts = [words for words, lines in ACTS if lines]
     heard: dict[int, list[str]] = {}

@@ -20,16 +20,13 @@ from connectors.cli.console import (
     out,
     tell,
 )
+from connectors.cli.database import database
 from connectors.embedded.folder import DataFolder, FolderRefused
-from connectors.embedded.server import EmbeddedPostgres, PostgresRefused
-from connectors.exports import assignments as exports
 from connectors.running.files import Service, forget_service, write_service
 from connectors.traces.chart import svg as chart
 from connectors.traces.jobs import OnError, Trace, TraceNode, TraceRefused
 from connectors.traces.load import shape
 from connectors.traces.reading import fleet_of, read_jobs, read_nodes, read_pods, read_swf
-from connectors.wiring import roles as wiring
-from connectors.wiring import tracing
 from domain.timespan import Instant
 from schemas.json_form import instant_of
 
@@ -104,6 +101,9 @@ def _book(
     report: Path | None,
     svg: Path | None,
 ) -> None:
+    from connectors.embedded.server import EmbeddedPostgres, PostgresRefused
+    from connectors.wiring import stores
+
     server = None
     try:
         opened = DataFolder.open(where, clock="virtual")
@@ -112,9 +112,9 @@ def _book(
         return
     try:
         if not dsn:
-            server = wiring.embedded(opened, lambda what: err.print(f"... {what}", style="dim"))
+            server = stores.embedded(opened, lambda what: err.print(f"... {what}", style="dim"))
             dsn = server.start()
-        wiring.prepare(dsn)
+        stores.prepare(dsn)
         opened.secret("fingerprint")
         sockets = EmbeddedPostgres(opened.path, "").socket
         sockets.mkdir(mode=0o700, exist_ok=True)
@@ -141,6 +141,8 @@ def _run(
     report: Path | None,
     svg: Path | None,
 ) -> None:
+    from connectors.wiring import tracing
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -168,40 +170,17 @@ def _run(
     tell(found.as_json(), found.rows(), ("what", "value"), "Trace")
 
 
-def database() -> tuple[str, EmbeddedPostgres | None, DataFolder | None]:
-    """The database of the running service, or of a stopped data folder."""
-    service = wiring.running(folder())
-    if service is not None:
-        return service.dsn, None, None
-    for clock in ("wall", "virtual"):
-        try:
-            opened = DataFolder.open(folder(), clock=clock)
-        except FolderRefused as error:
-            if clock == "virtual":
-                fail(REFUSED, str(error))
-            continue
-        server = wiring.embedded(opened, lambda _: None)
-        return server.start(), server, opened
-    raise AssertionError("a folder has one clock or the other")
-
-
 def _export(kind: str, form: str, path: Path) -> None:
+    from connectors.exports import assignments as exports
+
     if form not in exports.WRITERS:
         raise typer.BadParameter(f"{form!r}: write csv or jsonl")
-    if not options.data and not folder().exists():
-        fail(REFUSED, f"{folder()} is no data folder", "name one with --data")
-    dsn, server, opened = database()
-    try:
+    with database() as dsn:
         columns, rows = {
             "assignments": (exports.COLUMNS, exports.assignments(dsn)),
             "usage": (exports.USAGE_COLUMNS, exports.usage(dsn)),
         }[kind]
         count = exports.WRITERS[form](path, columns, rows)
-    finally:
-        if server is not None:
-            server.stop()
-        if opened is not None:
-            opened.close()
     if options.json:
         out.print_json(json.dumps({"rows": count, "file": str(path)}))
     else:

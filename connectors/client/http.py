@@ -7,6 +7,8 @@ from typing import Any
 import httpx
 
 TIMEOUT_SECONDS = 30.0
+TIME_HEADER = "Virtual-Time"
+"""When a call is made, for a service on a virtual clock."""
 
 
 class Unreachable(Exception):
@@ -25,10 +27,11 @@ class Refused(Exception):
 class Api:
     """Calls with a token; each POST bears a key, a new one unless the caller names it."""
 
-    def __init__(self, url: str, token: str) -> None:
-        """Of a service at an address."""
+    def __init__(self, url: str, token: str, at: str = "") -> None:
+        """Of a service at an address; `at` is when, for one on a virtual clock."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.url = url
+        self.at = at
         self._http = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT_SECONDS)
 
     def get(self, path: str, **query: Any) -> dict[str, Any]:  # noqa: ANN401 - query values
@@ -49,8 +52,9 @@ class Api:
         return self._call("PUT", path, json=body)
 
     def _call(self, method: str, path: str, **how: Any) -> dict[str, Any]:  # noqa: ANN401 - httpx's own
+        headers = how.pop("headers", {}) | ({TIME_HEADER: self.at} if self.at else {})
         try:
-            response = self._http.request(method, path, **how)
+            response = self._http.request(method, path, headers=headers, **how)
         except httpx.HTTPError as error:
             raise Unreachable(f"nothing answers at {self.url}: {error}") from error
         try:
@@ -60,6 +64,10 @@ class Api:
         if response.is_error:
             raise Refused(content)
         return content
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._http.close()
 
     def events(self, after: int) -> Iterator[str]:
         """The data of live events, as JSON texts. Raises `Refused`, `Unreachable`."""

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from psycopg_pool import PoolTimeout
 from starlette.exceptions import HTTPException
 
-from connectors.http import directory, metrics, pages, reads
+from connectors.http import directory, metrics, pages, reads, virtual_time
 from connectors.http.commanding import Commands, Gateway
 from connectors.http.directory import Directory
 from connectors.http.guard import Guard, Tokens
@@ -33,8 +33,13 @@ def create_app(
     tokens: Tokens,
     registry: Registry,
     subjects: Subjects,
+    *,
+    is_virtual: bool = False,
 ) -> FastAPI:
-    """The HTTP face over a gateway, read models, tokens, and what is known of their holders."""
+    """The HTTP face over a gateway, read models, tokens, and what is known of their holders.
+
+    Under a virtual clock callers bring the time with them.
+    """
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -45,7 +50,7 @@ def create_app(
     app = FastAPI(title="gpuledger", version="1", docs_url=None, redoc_url=None, lifespan=life)
     app.add_middleware(Guard, tokens=tokens)
     _answers(app)
-    commands = Commands(gateway, registry, subjects)
+    commands = Commands(gateway, registry, subjects, is_virtual=is_virtual)
     for route in sorted(ROUTES, key=lambda route: route.command is RequestReservation):
         commands.add(app, route)
     app.post("/v1/batch", summary="Many commands, each with its own key and outcome")(
@@ -55,6 +60,8 @@ def create_app(
     directory.add(app, subjects)
     pages.add(app, read_models)
     metrics.add(app, read_models)
+    if is_virtual:
+        virtual_time.add(app, commands)
     return app
 
 

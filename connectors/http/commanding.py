@@ -15,6 +15,7 @@ from connectors.http.problems import of_outcome, problem, refused
 from connectors.http.query import flag, whole
 from connectors.http.seeing import own_facts
 from connectors.http.verbs import Route
+from connectors.http.virtual_time import time_of
 from domain.commands import COMMANDS, Command
 from domain.principal import Principal
 from domain.submission import Outcome, OutcomeKind, Submission
@@ -35,8 +36,14 @@ class Gateway(Protocol):
 class Commands:
     """Commands from JSON to outcomes."""
 
-    def __init__(self, gateway: Gateway, registry: Registry, sealer: Sealer) -> None:
-        """Over a gateway; notes are sealed before they go anywhere."""
+    def __init__(
+        self, gateway: Gateway, registry: Registry, sealer: Sealer, *, is_virtual: bool = False
+    ) -> None:
+        """Over a gateway; notes are sealed before they go anywhere.
+
+        Under a virtual clock callers say when they call.
+        """
+        self._is_virtual = is_virtual
         self._gateway = gateway
         self._sealer = sealer
         self._registry = registry
@@ -55,7 +62,7 @@ class Commands:
             await seal_note(self._sealer, request.state.principal, route.command, values)
             command = parse(route.command, values)
             dry_run = flag(request, "dry_run")
-            submission = self.submission(request.state.principal, key, command, dry_run=dry_run)
+            submission = self.submission(request, key, command, dry_run=dry_run)
             (outcome,) = await self._gateway.submit([submission])
             status = 200 if dry_run else route.status
             return self.answer(outcome, request.state.principal, command, status)
@@ -73,11 +80,12 @@ class Commands:
         app.router.routes.insert(0, PlainRoute(route.path, post, methods=["POST"]))
 
     def submission(
-        self, principal: Principal, key: str, command: Command, *, dry_run: bool = False
+        self, request: Request, key: str, command: Command, *, dry_run: bool = False
     ) -> Submission:
-        """A command as it goes to the sequencer."""
+        """A caller's command as it goes to the sequencer."""
         contract, body = self._registry.encode(command)
-        return Submission(principal, key, contract.type, body, dry_run=dry_run)
+        at = time_of(request, is_virtual=self._is_virtual)
+        return Submission(request.state.principal, key, contract.type, body, at, dry_run=dry_run)
 
     async def submit(self, submission: Submission) -> Outcome:
         """One outcome."""
@@ -137,7 +145,7 @@ class Commands:
         brief = flag(request, "brief")
         asked = [await self._entry(principal, at, entry) for at, entry in enumerate(entries)]
         outcomes = await self._gateway.submit(
-            [self.submission(principal, key, command) for key, command in asked]
+            [self.submission(request, key, command) for key, command in asked]
         )
         if outcomes and all(o.kind is OutcomeKind.UNAVAILABLE for o in outcomes):
             away = of_outcome(outcomes[0], principal)

@@ -35,8 +35,11 @@ def flag(request: Request, name: str) -> bool:
 def instant(request: Request, name: str, default: int) -> int:
     """An instant of a query. Raises `BadField`."""
     text = request.query_params.get(name, "")
-    if not text:
-        return default
+    return moment(text, name) if text else default
+
+
+def moment(text: str, name: str) -> int:
+    """An instant as RFC 3339 text. Raises `BadField`."""
     try:
         return int(instant_of(text))
     except (ValueError, OverflowError) as error:

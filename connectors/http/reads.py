@@ -237,8 +237,7 @@ class _Reads:
             shape=Shape(tuple(filter(None, query.get("models", "").split(",")))),
             offers_max=number(request, "limit", 10),
         )
-        asker = Principal(who.id, Role.TENANT, who.tenant_id) if who.role is Role.TENANT else who
-        submission = self._commands.submission(asker, "availability", command, dry_run=True)
+        submission = self._commands.submission(request, "availability", command, dry_run=True)
         outcome = await self._commands.submit(submission)
         if outcome.kind is OutcomeKind.UNAVAILABLE:
             return problem(503, "unavailable", outcome.problem, {"Retry-After": "1"})

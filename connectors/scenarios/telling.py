@@ -182,7 +182,7 @@ class Teller:
         self._hear()
 
     def _command(self, part: dict[str, Any]) -> tuple[Command, Principal, str]:
-        who = self._principal(part.get("by", "operator"))
+        who = principal_named(part.get("by", "operator"))
         try:
             if "book" in part:
                 values = self.scenario.plain(part["book"], self.names)
@@ -194,11 +194,6 @@ class Teller:
             return parse(kind, values), who, part.get("key", "")
         except BadField as error:
             raise ValueError(str(error)) from error
-
-    def _principal(self, name: str) -> Principal:
-        if name in {role.value for role in Role}:
-            return Principal(PrincipalId(name), Role(name))
-        return Principal(PrincipalId(f"user-of-{name}"), Role.TENANT, TenantId(name))
 
     def _name(self, part: dict[str, Any], outcome: Outcome) -> None:
         """Remember what came into being under the name that the story gives it."""
@@ -293,6 +288,19 @@ class Teller:
         for state, amount in wanted.items():
             got = totals.get(state, 0)
             assert got == amount * GPU_SECOND, f"{state} is {got / GPU_SECOND:g} GPU-seconds"
+
+
+def principals_of(scenario: Scenario) -> set[Principal]:
+    """Whoever has a word in a story."""
+    parts = [part for step in scenario.steps for part in (step, *step.get("together", ()))]
+    return {OPERATOR} | {principal_named(part["by"]) for part in parts if "by" in part}
+
+
+def principal_named(name: str) -> Principal:
+    """A role's, or a user of a tenant."""
+    if name in {role.value for role in Role} - {Role.TENANT.value}:
+        return Principal(PrincipalId(name), Role(name))
+    return Principal(PrincipalId(f"user-of-{name}"), Role.TENANT, TenantId(name))
 
 
 def _worded(recorded: Recorded) -> str:

@@ -5,8 +5,18 @@ from connectors.http.guard import BODY_BYTES_MAX
 from connectors.http.problems import STATUS
 from connectors.http.reads import READS, told
 from connectors.http.verbs import ROUTES
+from connectors.http.virtual_time import ADVANCE, HEADER
 
-__all__ = ["BATCH_COMMANDS_MAX", "BODY_BYTES_MAX", "READS", "ROUTES", "STATUS", "reads_told"]
+__all__ = [
+    "ADVANCE",
+    "BATCH_COMMANDS_MAX",
+    "BODY_BYTES_MAX",
+    "HEADER",
+    "READS",
+    "ROUTES",
+    "STATUS",
+    "reads_told",
+]
 
 
 def reads_told() -> dict[str, str]:

@@ -27,8 +27,8 @@ from connectors.postgres.migrate import migrate
 from connectors.postgres.places import PostgresPlaces
 from connectors.postgres.projecting import Follower
 from connectors.running.files import Service
+from connectors.running.roles import KAFKA_ROLES as ROLES
 from connectors.tokens.tokens import Tokens
-from connectors.wiring.roles import KAFKA_ROLES as ROLES
 from connectors.wiring.roles import until_signalled
 from domain.ids import PrincipalId
 from domain.principal import Principal, Role

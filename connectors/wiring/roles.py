@@ -1,11 +1,8 @@
 """The roles of a service, put together from their parts."""
 
-import logging
 import os
 import signal
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psycopg
@@ -13,25 +10,20 @@ import structlog
 import uvicorn
 
 from connectors.client.gateway import AsyncGateway, Gateway
-from connectors.client.http import Api
-from connectors.embedded.folder import DataFolder
-from connectors.embedded.server import EmbeddedPostgres
 from connectors.http.app import create_app
 from connectors.http.reading import ReadModels
-from connectors.kafka.broker import LocalBroker
 from connectors.keys.subjects import Subjects
 from connectors.keys.subjects import forget as forget_subject
 from connectors.planner.planner import run as run_planner
 from connectors.postgres.journal import JournalReader, PostgresJournal
-from connectors.postgres.migrate import migrate
 from connectors.postgres.projecting import Follower
 from connectors.postgres.read_models import CheckpointMoved
-from connectors.postgres.rebuilding import Rebuilt, Tell, outdated
+from connectors.postgres.rebuilding import outdated
 from connectors.postgres.rebuilding import rebuild as rebuild_projection
 from connectors.postgres.recorded import recorded
 from connectors.reconciler.loop import run as run_reconciler
 from connectors.reconciler.reconciler import Reconciler
-from connectors.running.files import Service, read_service
+from connectors.running.files import Service
 from connectors.sequencer.clock import ClockGuard, WallClock
 from connectors.sequencer.opening import open_sequencer, restore
 from connectors.sequencer.server import (
@@ -44,71 +36,10 @@ from connectors.tokens.tokens import Tokens
 from domain.journal import JournalUnavailable
 from domain.record import Recorded
 from projections.catalogue import all_projections
-from projections.projection import Projection
 from schemas.registry import registry
 from solvers.placement.index import warm_up
 
 SIMULATED_DELAYS = Delays(apply_ms=800, free_ms=1_200, spread_ms=400)
-
-ROLES = ("sequencer", "follower", "reconciler", "planner", "http")
-"""The roles of a service, each a process."""
-
-KAFKA_ROLES = ("relay", "ingress")
-"""The roles that a service has besides where a broker is configured."""
-
-
-def log_as_lines() -> None:
-    """Log events with their fields, a line each, to standard error."""
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.format_exc_info,
-            structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "event"]),
-        ],
-        logger_factory=structlog.WriteLoggerFactory(file=os.fdopen(os.dup(2), "w", 1)),
-    )
-
-
-def quiet() -> None:
-    """Log nothing below a warning, for verbs whose output is a table."""
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
-    )
-
-
-@contextmanager
-def scratch(folder: Path, password: str) -> Iterator[str]:
-    """A PostgreSQL for a moment, migrated; its DSN."""
-    with EmbeddedPostgres(folder, password) as server:
-        migrate(server.dsn)
-        yield server.dsn
-
-
-def embedded(folder: DataFolder, tell: Callable[[str], None]) -> EmbeddedPostgres:
-    """The PostgreSQL of a data folder."""
-    return EmbeddedPostgres(folder.path, folder.secret("postgres").hex(), tell=tell)
-
-
-def local_broker(folder: DataFolder, tell: Callable[[str], None]) -> LocalBroker:
-    """The Kafka broker of a data folder."""
-    return LocalBroker(folder.path / "kafka", tell=tell)
-
-
-def api(url: str, token: str) -> Api:
-    """The HTTP face of a service."""
-    return Api(url, token)
-
-
-def running(folder: Path) -> Service | None:
-    """The service that runs over a data folder."""
-    return read_service(folder)
-
-
-def prepare(dsn: str) -> list[str]:
-    """Bring a database up to this release."""
-    return migrate(dsn)
 
 
 def serve_sequencer(service: Service, secret: bytes, *, virtual: bool) -> int:
@@ -157,16 +88,6 @@ def serve_follower(service: Service) -> int:
     return 0
 
 
-def projection_named(name: str) -> Projection | None:
-    """A fresh projection by its name."""
-    return next((each for each in all_projections() if each.name == name), None)
-
-
-def rebuild(dsn: str, projection: Projection, tell: Tell) -> Rebuilt:
-    """A read model anew, its old rows serving meanwhile. Raises `JournalUnavailable`."""
-    return rebuild_projection(dsn, registry(), projection, tell)
-
-
 def source_of(reader: JournalReader) -> Callable[[int, int], Sequence[Recorded]]:
     """Facts behind a position, as readers get them."""
     return lambda after, limit: [recorded(e, registry()) for e in reader.read(after, limit)]
@@ -213,7 +134,9 @@ def serve_planner(service: Service) -> int:
     return 0
 
 
-def serve_http(service: Service, tokens: Path, port: int, host: str = "127.0.0.1") -> int:
+def serve_http(
+    service: Service, tokens: Path, port: int, host: str = "127.0.0.1", *, virtual: bool = False
+) -> int:
     """The HTTP face, until told to stop."""
     models = ReadModels.of(service.dsn)
     app = create_app(
@@ -222,6 +145,7 @@ def serve_http(service: Service, tokens: Path, port: int, host: str = "127.0.0.1
         Tokens.read(tokens),
         registry(),
         Subjects(models.pool),
+        is_virtual=virtual,
     )
     uvicorn.run(
         app,

@@ -1,7 +1,11 @@
-"""Stages for scenarios: a ledger in memory, or the real one over PostgreSQL."""
+"""Stages for scenarios: a ledger in memory, the real one over PostgreSQL, or a whole service."""
 
+import secrets
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol
 
 from connectors.memory.journal import MemoryJournal, MemoryStore
 from connectors.postgres.journal import PostgresJournal
@@ -9,9 +13,11 @@ from connectors.postgres.recorded import recorded
 from connectors.reconciler.loop import submissions_of
 from connectors.reconciler.reconciler import Reconciler
 from connectors.scenarios.reading import Scenario, read_scenario
-from connectors.scenarios.telling import Hardware, Teller, Told
+from connectors.scenarios.telling import Hardware, Stage, Teller, Told, principals_of
 from connectors.sequencer.opening import open_sequencer, restore
 from connectors.simulated.fleet import Delays, SimulatedFleet
+from connectors.wiring.service_stage import FACES, service_stage
+from connectors.wiring.stores import scratch
 from domain.journal import Journal
 from domain.ledger import Ledger
 from domain.record import Recorded
@@ -20,6 +26,8 @@ from domain.timespan import Instant
 from schemas.image import image_of
 from schemas.registry import registry
 
+STAGES = ("memory", "postgresql", *FACES)
+"""Where a story may be told."""
 SECRET = b"scenarios have no secrets"
 
 
@@ -94,7 +102,45 @@ def tell_file(
     listener: Callable[[int, list[str]], None] | None = None,
 ) -> Told:
     """Tell the story of a file on a stage. Raises `ScenarioWrong`."""
+    return _tell(read_scenario(file), stage, listener)
+
+
+def tell_to_service(file: Path, folder: Path, dsn: str, face: str) -> Told:
+    """Tell the story of a file to a service of its own, by a face of `FACES`, in an empty folder.
+
+    Raises `ScenarioWrong`.
+    """
     scenario = read_scenario(file)
+    with service_stage(folder, dsn, principals_of(scenario), face) as stage:
+        return _tell(scenario, stage, None)
+
+
+def tell_on(file: Path, stage: str) -> Told:
+    """Tell the story of a file on one of `STAGES`, on stores of its own. Raises `ScenarioWrong`."""
+    if stage == "memory":
+        return tell_file(file, memory_stage())
+    with (
+        TemporaryDirectory(prefix="gpuledger-") as database,
+        TemporaryDirectory(prefix="gpuledger-") as folder,
+        scratch(Path(database), secrets.token_hex(8)) as dsn,
+    ):
+        if stage in FACES:
+            return tell_to_service(file, Path(folder), dsn, stage)
+        with closing(postgres_stage(dsn)) as ledger:
+            return tell_file(file, ledger)
+
+
+class Replayable(Stage, Protocol):
+    """A stage whose log can be replayed."""
+
+    def is_replayable(self) -> bool:
+        """Whether a replay of the log ends in the same bytes."""
+        ...
+
+
+def _tell(
+    scenario: Scenario, stage: Replayable, listener: Callable[[int, list[str]], None] | None
+) -> Told:
     told = Teller(scenario, stage, registry(), _hardware(scenario), listener).tell()
     if not stage.is_replayable():
         raise scenario.wrong(len(scenario.steps) - 1, "a replay ends in another state")

@@ -1,13 +1,33 @@
-"""Every case that is told as a scenario, in memory and on the real ledger."""
+"""Every case that is told as a scenario: in memory, on the real ledger, and to a whole service."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from connectors.scenarios.reading import ScenarioWrong, read_scenario
-from connectors.wiring.scenarios import memory_stage, postgres_stage, tell_file
+from connectors.wiring.scenarios import (
+    memory_stage,
+    postgres_stage,
+    tell_file,
+    tell_to_service,
+)
 
-FILES = sorted(Path(__file__).parent.glob("*.yaml"))
+HERE = Path(__file__).parent
+FILES = sorted(HERE.glob("*.yaml"))
+BY_WORD = [
+    HERE / "s1_a_stranger_is_told_not_found.yaml",
+    HERE / "t7_the_same_hole_is_given_once.yaml",
+]
+"""Told by the command line too, a process for each command."""
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder whose path is short enough for a socket."""
+    with TemporaryDirectory(prefix="gpuledger-") as name:
+        yield Path(name)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -22,6 +42,18 @@ def test_the_story_goes_as_told_on_postgresql(file: Path, postgres_dsn: str) -> 
         assert tell_file(file, stage).events > 0
     finally:
         stage.close()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_the_story_goes_as_told_over_http(file: Path, folder: Path, postgres_dsn: str) -> None:
+    assert tell_to_service(file, folder, postgres_dsn, "http").events > 0
+
+
+@pytest.mark.parametrize("file", BY_WORD, ids=lambda file: file.stem)
+def test_the_story_goes_as_told_on_the_command_line(
+    file: Path, folder: Path, postgres_dsn: str
+) -> None:
+    assert tell_to_service(file, folder, postgres_dsn, "cli").events > 0
 
 
 def test_an_error_names_file_line_and_step(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import yaml
 from typer.testing import CliRunner
 
 from connectors.cli.app import app
-from connectors.wiring.roles import KAFKA_ROLES, ROLES
+from connectors.running.roles import KAFKA_ROLES, ROLES
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {"domain", "projections", "solvers", "schemas", "connectors"}

@@ -16,7 +16,7 @@ import yaml
 
 from connectors.kafka.settings import KafkaSettings
 from connectors.running.files import Service, read_service
-from connectors.wiring.roles import KAFKA_ROLES, ROLES
+from connectors.running.roles import KAFKA_ROLES, ROLES
 from tests.integration.test_embedded_postgres import gone_within, lives
 from tests.kafka_parts import environment, in_log, on_topic
 
