@@ -82,6 +82,8 @@ READ_VERBS: Mapping[str, Verb] = {
     "export": Verb(_READERS, own=True),
     "audit": Verb(frozenset({Role.AUDITOR, Role.OPERATOR})),
     "projections": Verb(frozenset({Role.OPERATOR, Role.AUDITOR, Role.SERVICE})),
+    "explain": Verb(frozenset({Role.TENANT, Role.OPERATOR, Role.AUDITOR}), own=True),
+    "what_if": Verb(frozenset({Role.OPERATOR, Role.AUDITOR})),
     "plans": Verb(frozenset({Role.OPERATOR, Role.AUDITOR})),
 }
 

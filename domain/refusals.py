@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
+from domain.ids import PoolId, TenantId
+from domain.sizes import ReservationClass, Shape, Size
 from domain.timespan import Instant
 
 
@@ -97,12 +99,27 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """What a request for units came down to: kept with its no, so that it can be explained anew."""
+
+    tenant_id: TenantId
+    pool_id: PoolId
+    klass: ReservationClass
+    size: Size
+    shape: Shape
+    start: Instant
+    end: Instant
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """A no: the reason, its facts as text, and what would fit instead."""
 
     reason: Reason
     facts: Mapping[str, str] = field(default_factory=dict)
     offers: tuple[Offer, ...] = ()
+    asked: Asked | None = None
+    """Of a request for units that was well formed, what it asked for."""
 
     def __post_init__(self) -> None:
         """A refusal that keeps its evidence to itself is a fault of ours."""

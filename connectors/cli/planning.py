@@ -12,7 +12,7 @@ from connectors.cli.solving import read
 if TYPE_CHECKING:
     from solvers.planning.certificate import Certificate, Prices
 
-plan, _ = group("plan", "What plans prove")
+plan, plan_verb = group("plan", "What the plan is, why it is so, and what it proves")
 certificate, certificate_verb = group("certificate", "Prices that prove bounds")
 plan.add_typer(certificate)
 

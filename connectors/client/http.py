@@ -39,6 +39,11 @@ class Api:
         given = {name: value for name, value in query.items() if value is not None}
         return self._call("GET", path, params=given)
 
+    def text(self, path: str, **query: Any) -> str:  # noqa: ANN401 - query values
+        """The text of a read, such as a picture. Raises `Refused`, `Unreachable`."""
+        given = {name: value for name, value in query.items() if value is not None}
+        return self._answer("GET", path, params=given).text
+
     def post(
         self, path: str, body: dict[str, Any], key: str = "", *, dry_run: bool = False
     ) -> dict[str, Any]:
@@ -52,17 +57,23 @@ class Api:
         return self._call("PUT", path, json=body)
 
     def _call(self, method: str, path: str, **how: Any) -> dict[str, Any]:  # noqa: ANN401 - httpx's own
+        return self._json(self._answer(method, path, **how))
+
+    def _answer(self, method: str, path: str, **how: Any) -> httpx.Response:  # noqa: ANN401 - as above
         headers = how.pop("headers", {}) | ({TIME_HEADER: self.at} if self.at else {})
         try:
             response = self._http.request(method, path, headers=headers, **how)
         except httpx.HTTPError as error:
             raise Unreachable(f"nothing answers at {self.url}: {error}") from error
+        if response.is_error:
+            raise Refused(self._json(response))
+        return response
+
+    def _json(self, response: httpx.Response) -> dict[str, Any]:
         try:
             content: dict[str, Any] = response.json()
         except ValueError as error:
             raise Unreachable(f"{self.url} does not speak our JSON") from error
-        if response.is_error:
-            raise Refused(content)
         return content
 
     def close(self) -> None:

@@ -10,11 +10,12 @@ from fastapi.responses import JSONResponse
 from psycopg_pool import PoolTimeout
 from starlette.exceptions import HTTPException
 
-from connectors.http import directory, metrics, pages, reads, virtual_time
+from connectors.http import directory, metrics, pages, planning, reads, virtual_time
 from connectors.http.commanding import Commands, Gateway
 from connectors.http.directory import Directory
 from connectors.http.guard import Guard, Tokens
 from connectors.http.notes import Sealer
+from connectors.http.planning import Copies
 from connectors.http.problems import bad_field, problem
 from connectors.http.reading import ReadModels
 from connectors.http.verbs import ROUTES
@@ -33,10 +34,11 @@ def create_app(
     tokens: Tokens,
     registry: Registry,
     subjects: Subjects,
+    copies: Copies,
     *,
     is_virtual: bool = False,
 ) -> FastAPI:
-    """The HTTP face over a gateway, read models, tokens, and what is known of their holders.
+    """The HTTP face over a gateway, read models, tokens, what is known of their holders, and copies.
 
     Under a virtual clock callers bring the time with them.
     """
@@ -57,6 +59,7 @@ def create_app(
         commands.batch
     )
     reads.add(app, read_models, commands, registry, subjects)
+    planning.add(app, read_models, registry, copies)
     directory.add(app, subjects)
     pages.add(app, read_models)
     metrics.add(app, read_models)

@@ -190,6 +190,17 @@ class ReadModels:
             stream=stream,
         )
 
+    async def unit_changes(self, reservation_ids: list[str]) -> Rows:
+        """The newest events by which reservations came to other units, oldest first."""
+        rows = await self.rows(
+            "SELECT seq, envelope, body FROM journal WHERE shard = 0 AND stream = ANY(%(streams)s)"
+            " AND type IN ('UnitsReassigned.v1', 'UnitsReleased.v1')"
+            " ORDER BY seq DESC LIMIT %(limit)s",
+            streams=[f"reservation/{name}" for name in reservation_ids],
+            limit=ROWS_MAX,
+        )
+        return rows[::-1]
+
 
 def _reach(reader: Principal) -> dict[str, Any]:
     """Tenants see their own rows; the other roles that may read see all."""

@@ -5,22 +5,20 @@ from collections.abc import Callable
 
 import structlog
 
-from domain.commands.report import PlannedMove, PlannedRefusal, ProposePlan
-from domain.ids import PlanId, PrincipalId, ReservationId, derive
+from domain.commands.report import ProposePlan
+from domain.ids import PrincipalId
 from domain.journal import JournalUnavailable
 from domain.ledger import Ledger
 from domain.principal import Principal, Role
-from domain.refusals import Reason
 from domain.snapshot import PlanAnswer, PlanProblem, problem_of
 from domain.submission import CommandGateway, Submission
 from domain.timespan import Instant
-from domain.units import Piece, Segment
 from schemas.registry import Registry
 from solvers.child import solve_in_child
+from solvers.proposing import proposal_of
 
 PRINCIPAL = Principal(PrincipalId("planner"), Role.SERVICE)
 PERIOD_SECONDS = 1.0
-_NAMESPACE = bytes.fromhex("0f1a51d6b0b54a0e8ab35d7d0c7f2b11")
 
 _log = structlog.get_logger("planner")
 
@@ -39,32 +37,8 @@ def proposals(
     for pool in ledger.pools.values():
         if pool.queued:
             problem = problem_of(ledger, pool.id, seq, now)
-            found.append(_proposal(problem, solve(problem)))
+            found.append(proposal_of(problem, solve(problem)))
     return found
-
-
-def _proposal(problem: PlanProblem, answer: PlanAnswer) -> ProposePlan:
-    asks = {ask.id: ask for ask in (*problem.movable, *problem.waiting)}
-
-    def put(where: dict[ReservationId, tuple[Piece, ...]]) -> tuple[PlannedMove, ...]:
-        return tuple(
-            PlannedMove(asks[name].id, (Segment(asks[name].start, asks[name].end, pieces),))
-            for name, pieces in sorted(where.items())
-        )
-
-    reason = Reason.CAPACITY if answer.is_proven else Reason.NOT_FOUND_IN_TIME
-    refusals = tuple(
-        PlannedRefusal(name, reason.code, dict(answer.evidence)) for name in answer.refused
-    )
-    return ProposePlan(
-        PlanId(derive(_NAMESPACE, f"{problem.pool_id}/{problem.from_seq}")),
-        problem.pool_id,
-        problem.from_seq,
-        put(answer.moves),
-        put(answer.admitted),
-        refusals,
-        answer.evidence,
-    )
 
 
 def run(

@@ -2,10 +2,15 @@
 
 from connectors.http.commanding import BATCH_COMMANDS_MAX
 from connectors.http.guard import BODY_BYTES_MAX
+from connectors.http.planning import PLANS
+from connectors.http.planning import told as plan_told
 from connectors.http.problems import STATUS
-from connectors.http.reads import READS, told
+from connectors.http.reads import READS as _READS
+from connectors.http.reads import told
 from connectors.http.verbs import ROUTES
 from connectors.http.virtual_time import ADVANCE, HEADER
+
+READS = {**_READS, **PLANS}
 
 __all__ = [
     "ADVANCE",
@@ -21,4 +26,5 @@ __all__ = [
 
 def reads_told() -> dict[str, str]:
     """What each read tells, in a line."""
-    return {verb: told(verb) for verb in READS.values()}
+    plans = {verb: plan_told(verb) for verb in PLANS.values()}
+    return {verb: told(verb) for verb in _READS.values()} | plans

@@ -33,6 +33,7 @@ from connectors.sequencer.server import (
 )
 from connectors.simulated.fleet import Delays, SimulatedFleet
 from connectors.tokens.tokens import Tokens
+from connectors.wiring.copying import LedgerCopy
 from domain.journal import JournalUnavailable
 from domain.record import Recorded
 from projections.catalogue import all_projections
@@ -145,6 +146,7 @@ def serve_http(
         Tokens.read(tokens),
         registry(),
         Subjects(models.pool),
+        LedgerCopy(JournalReader(service.dsn), None if virtual else WallClock().now),
         is_virtual=virtual,
     )
     uvicorn.run(

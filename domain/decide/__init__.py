@@ -102,7 +102,14 @@ def decide(t: Transcript, principal: Principal, command: Command) -> Refusal | N
                 )
             )
         t.write(
-            CommandRefused(t.command_id, name, refusal.reason.code, refusal.facts, refusal.offers)
+            CommandRefused(
+                t.command_id,
+                name,
+                refusal.reason.code,
+                refusal.facts,
+                refusal.offers,
+                refusal.asked,
+            )
         )
     elif len(t.written) == mark[0] and not isinstance(command, c.REPORTS):
         t.write(CommandHadNoEffect(t.command_id, name, "already so"))

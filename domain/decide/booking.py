@@ -13,7 +13,7 @@ from domain.fleet_state import Pool
 from domain.ids import ReservationId
 from domain.policy import Act
 from domain.quota import Shortfall
-from domain.refusals import Offer, Reason, Refusal, refuse
+from domain.refusals import Asked, Offer, Reason, Refusal, refuse
 from domain.sizes import Parts, ReservationClass, parts_of
 from domain.timespan import FAR_FUTURE, Instant, Timespan, seconds
 from domain.units import MILLI_PER_GPU, Segment
@@ -43,12 +43,26 @@ class Request:
         """The units that are wanted."""
         return Ask(self.pool, self.command.tenant_id, self.parts, self.command.shape, self.span)
 
+    @property
+    def asked(self) -> Asked:
+        """What is remembered of it when the answer is no."""
+        command = self.command
+        span = (self.span.start, self.span.end)
+        whose = (command.tenant_id, command.pool_id, self.klass)
+        return Asked(*whose, command.size, command.shape, *span)
+
 
 def request_reservation(t: Transcript, command: RequestReservation) -> Refusal | None:
     """Book, hold or queue, or say why not."""
     checked = _check(t, command)
     if isinstance(checked, Refusal):
         return checked
+    refusal = _place(t, checked)
+    return replace(refusal, asked=checked.asked) if refusal else None
+
+
+def _place(t: Transcript, checked: Request) -> Refusal | None:
+    """Quota, then concrete units; else a place in the queue, or a proven no."""
     request = _within_quota(t, checked)
     if isinstance(request, Refusal):
         return request

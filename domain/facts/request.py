@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from domain.ids import CommandId
-from domain.refusals import Offer
+from domain.refusals import Asked, Offer
 
 
 class OfRequest:
@@ -28,6 +28,7 @@ class CommandRefused(OfRequest):
     reason: str
     evidence: Mapping[str, str]
     offers: tuple[Offer, ...]
+    asked: Asked | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,8 @@ def test_every_read_is_for_its_roles_only(running: Running, who: str) -> None:
         "events": "/v1/events",
         "projections": "/v1/projections",
         "whoami": "/v1/whoami",
+        "plans": "/v1/plan?pool_id=main",
+        "what_if": "/v1/plan/what-if?pool_id=main&quota=team-a=1",
     }
     with running.http(who) as client:
         for verb, path in paths.items():
@@ -129,6 +131,47 @@ def test_a_stranger_finds_nothing_of_another_tenant(running: Running) -> None:
         assert booked["id"] not in str(theirs.get("/v1/events?limit=1000").json())
         foreign = post(theirs, "/v1/reservations", BOOK)
         assert (foreign.status_code, foreign.json()["reason"]) == (404, "not-found")
+
+
+def test_a_plan_is_explained_supposed_and_drawn(running: Running) -> None:
+    later = "2027-03-01T09:00:00Z"
+    big = BOOK | {"start": later, "size": {"nodes": 15}, "duration_seconds": 3600}
+    with running.http("operator") as us, running.http("team-b") as theirs:
+        mine = post(us, "/v1/reservations", big).json()["id"]
+        asked = {**big, "tenant_id": "team-b", "size": {"nodes": 2}}
+        refused = post(theirs, "/v1/reservations", asked).json()
+        assert refused.get("reason") == "capacity", refused
+        why = theirs.get(f"/v1/plan/explain/{refused['command_id']}").json()
+        assert (why["others_in_the_way"], why["in_the_way"]) == (True, [])
+        assert mine not in str(why)
+        assert [near["change"] for near in why["nearest"]] == ["later", "fewer"]
+        assert us.get(f"/v1/plan/explain/{refused['command_id']}").json()["enough"]
+        assert theirs.get(f"/v1/plan/explain/{mine}").status_code == 404
+        here = us.get(f"/v1/plan/explain/{mine}").json()
+        assert len(here["here"]) == 15
+        assert here["placed"][0]["by"] == "placer"
+        lost = here["here"][0]
+        query = {"pool_id": "main", "lost": lost}
+        told = us.get("/v1/plan/what-if", params=query).json()
+        assert mine in [move["reservation_id"] for move in told["moves"]]
+        window = {"from": "2027-03-01T00:00:00Z", "to": "2027-03-02T00:00:00Z"}
+        shown = us.get("/v1/plan", params={"pool_id": "main", **window}).json()
+        assert sum(bar["reservation_id"] == mine for bar in shown["held"]) == 15
+        drawn = us.get("/v1/plan", params={"pool_id": "main", "svg": "true", **window})
+        assert drawn.headers["content-type"].startswith("image/svg+xml")
+        assert mine in drawn.text
+        post(us, f"/v1/reservations/{mine}/cancel", {})
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["", "pool_id=main", "pool_id=main&quota=a", "pool_id=main&gpus=1", "pool_id=nope&lost=n"],
+)
+def test_what_cannot_be_supposed_is_said(running: Running, query: str) -> None:
+    with running.http("operator") as us:
+        answer = us.get(f"/v1/plan/what-if?{query}")
+    assert answer.status_code in {400, 404}
+    assert answer.json()["detail"]
 
 
 @pytest.mark.parametrize(
