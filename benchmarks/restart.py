@@ -12,7 +12,7 @@ from random import Random
 
 import structlog
 
-from benchmarks.bookings import booking, fleet, submission
+from benchmarks.bookings import T0, booking, fleet, submission
 from benchmarks.figures import SEED, Figure, database, main
 from connectors.postgres.journal import PostgresJournal
 from connectors.postgres.projecting import SNAPSHOT_EVENTS, Follower
@@ -20,12 +20,16 @@ from connectors.sequencer.engine import Sequencer
 from connectors.sequencer.opening import open_sequencer
 from domain import commands as c
 from domain.ids import ReservationId
+from domain.states import OVER
 from domain.submission import OutcomeKind
+from domain.timespan import MICROSECONDS, Instant
 from schemas.envelope import decode_envelope
 from schemas.registry import registry
 
 NODES = 5_000
 LIVE = 100_000
+STEP_MICROSECONDS = 3 * 3600 * MICROSECONDS
+"""How far time goes on between two steps, so that what is over for a month is forgotten."""
 EVENTS = int(os.environ.get("GPULEDGER_BENCH_EVENTS", "1000000"))
 STEP = 2_048
 
@@ -37,15 +41,22 @@ def _opened(dsn: str) -> Sequencer:
 
 
 def _grown(sequencer: Sequencer, random: Random) -> None:
-    """A log of so many events: live bookings up to a number, then one out for each in."""
+    """A log of so many events: live bookings up to a number, then one out for each in.
+
+    Time goes on meanwhile: windows open and end, and what is over for long is forgotten.
+    """
     sequencer.submit(fleet(NODES))
     live: list[str] = []
     number = 0
+    now = T0
     while sequencer.head.seq < EVENTS:
+        now = Instant(now + STEP_MICROSECONDS)
         gone = [live.pop(random.randrange(len(live))) for _ in range(len(live) - LIVE)]
         cancelled = [c.CancelReservation(ReservationId(each)) for each in gone]
-        wanted = [booking(random) for _ in range(STEP)]
-        asked = [submission(each, f"h-{number + n}") for n, each in enumerate(cancelled + wanted)]
+        wanted = [booking(random, now) for _ in range(STEP)]
+        asked = [
+            submission(each, f"h-{number + n}", now) for n, each in enumerate(cancelled + wanted)
+        ]
         number += len(asked)
         live += [
             outcome.facts[0].stream.removeprefix("reservation/")
@@ -82,13 +93,15 @@ def measure() -> Sequence[Figure]:
         again = _opened(dsn)
         seconds = time.perf_counter() - begun
         assert again.head.seq == head + 1, "everything is there, and one fact more: the lease"
-        live = len(again.ledger.reservations)
+        kept = len(again.ledger.reservations)
+        live = sum(r.state not in OVER for r in again.ledger.reservations.values())
         again.journal.release_lease()
         raw = _decoding_s(dsn, head - head % SNAPSHOT_EVENTS)
     return [
         Figure("restart.from-snapshot", seconds, "s", 10, raw, is_most=True),
         Figure("restart.events", head, "events"),
         Figure("restart.live", live, "reservations"),
+        Figure("restart.over", kept - live, "reservations"),
     ]
 
 

@@ -5,10 +5,13 @@ timers are folded again from it, so two ledgers are equal exactly when their ima
 """
 
 import dataclasses
+import gc
 import hashlib
 import json
 import zlib
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from domain.consent import OverflowMode
@@ -28,7 +31,7 @@ from domain.timespan import FAR_FUTURE, seconds
 from domain.units import Piece
 from schemas.codec import from_plain, to_plain
 
-IMAGE_FORMAT = hashlib.sha256(b"gpuledger ledger image 2").digest()
+IMAGE_FORMAT = hashlib.sha256(b"gpuledger ledger image 3").digest()
 """Bears on what a snapshot means; a snapshot of another format is not read."""
 
 _POOL = ("id", "number", "site", "is_open")
@@ -43,21 +46,18 @@ _NODE = (
     "grace_until",
     "intent_version",
 )
-_RESERVATION = (
-    "id",
-    "tenant_id",
-    "pool_id",
-    "milli",
-    "start",
-    "end",
-    "until",
-    "order_id",
-    "intent_version",
-)
+_RESERVATION = tuple(field.name for field in dataclasses.fields(Reservation))
+_CLASSES = {each.value: each for each in ReservationClass}
+_STATES = {each.value: each for each in ReservationState}
+_TIMED = UPCOMING | RUNNING | {ReservationState.QUEUED}
+_FORGET_EVERY = 1_000
+"""Holders, between two times that what led to them is forgotten."""
 
 
 def image_of(ledger: Ledger) -> bytes:
     """The canonical bytes of a ledger's state: JSON, keys sorted, no spaces."""
+    sizes, shapes = _Distinct(), _Distinct()
+    reservations = [_reservation(r, sizes, shapes) for _, r in sorted(ledger.reservations.items())]
     image = {
         "shard": ledger.shard,
         "base_milli": ledger.base_milli,
@@ -69,7 +69,9 @@ def image_of(ledger: Ledger) -> bytes:
             for key, account in sorted(ledger.accounts.items())
             if account.grants
         ],
-        "reservations": [_reservation(r) for _, r in sorted(ledger.reservations.items())],
+        "sizes": sizes.texts,
+        "shapes": shapes.texts,
+        "reservations": reservations,
         "maintenances": [_maintenance(m) for _, m in sorted(ledger.maintenances.items())],
         "possessions": {
             reservation_id: {node: [_plain(p) for p in pieces] for node, pieces in had.items()}
@@ -154,16 +156,33 @@ def _holdings(holdings: tuple[Holding, ...]) -> list[list[Any]]:
     ]
 
 
-def _reservation(reservation: Reservation) -> dict[str, Any]:
-    return {
-        **_some(reservation, _RESERVATION),
+class _Distinct:
+    """Values that many have in common, each once, in the order in which they were met."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, thing: Size | Shape) -> int:
+        """Which one it is."""
+        text = json.dumps(_plain(thing), sort_keys=True)
+        if text not in self._numbers:
+            self._numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return self._numbers[text]
+
+
+def _reservation(reservation: Reservation, sizes: _Distinct, shapes: _Distinct) -> list[Any]:
+    """In the order of its fields."""
+    told = {
         "klass": reservation.klass.value,
-        "size": _plain(reservation.size),
-        "shape": _plain(reservation.shape),
+        "size": sizes.number(reservation.size),
+        "shape": shapes.number(reservation.shape),
         "state": reservation.state.value,
         "tags": dict(reservation.tags),
         "holdings": _holdings(reservation.holdings),
     }
+    return [told[n] if n in told else getattr(reservation, n) for n in _RESERVATION]
 
 
 def _maintenance(planned: Maintenance) -> dict[str, Any]:
@@ -174,7 +193,23 @@ def _maintenance(planned: Maintenance) -> dict[str, Any]:
 
 def ledger_from(image: bytes) -> Ledger:
     """The ledger whose image this is, with everything that is folded from it."""
-    values = json.loads(image)
+    with _cycles_left_alone():
+        return _restored(json.loads(image))
+
+
+@contextmanager
+def _cycles_left_alone() -> Iterator[None]:
+    """Millions of things come into being and none of them goes: looking for cycles is half the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _restored(values: dict[str, Any]) -> Ledger:
     ledger = Ledger(shard=values["shard"], base_milli=values["base_milli"])
     for pool in values["pools"]:
         _restore_pool(ledger, pool)
@@ -200,8 +235,12 @@ def ledger_from(image: bytes) -> Ledger:
         }
         for reservation_id, had in values["possessions"].items()
     }
-    for reservation in values["reservations"]:
-        _restore_reservation(ledger, reservation)
+    sizes = [from_plain(Size)(json.loads(text)) for text in values["sizes"]]
+    shapes = [from_plain(Shape)(json.loads(text)) for text in values["shapes"]]
+    for number, row in enumerate(values["reservations"]):
+        _restore_reservation(ledger, row, sizes, shapes)
+        if number % _FORGET_EVERY == 0:
+            _settle(ledger)
     for planned in values["maintenances"]:
         _restore_maintenance(ledger, planned)
     _restore_billing(ledger, values)
@@ -209,9 +248,14 @@ def ledger_from(image: bytes) -> Ledger:
     ledger.versions = values["versions"]
     ledger.over = deque(tuple(entry) for entry in values["over"])
     ledger.clearing = deque(tuple(entry) for entry in values["clearing"])
+    _settle(ledger)
+    return ledger
+
+
+def _settle(ledger: Ledger) -> None:
+    """Nothing of it is taken back or told: it is as it was."""
     ledger.undo.forget()
     ledger.changes.clear()
-    return ledger
 
 
 def _restore_billing(ledger: Ledger, values: dict[str, Any]) -> None:
@@ -255,11 +299,14 @@ def _holdings_from(rows: list[list[Any]]) -> tuple[Holding, ...]:
     )
 
 
-def _restore_reservation(ledger: Ledger, values: dict[str, Any]) -> None:
-    values["klass"] = ReservationClass(values["klass"])
-    values["size"] = from_plain(Size)(values["size"])
-    values["shape"] = from_plain(Shape)(values["shape"])
-    values["state"] = ReservationState(values["state"])
+def _restore_reservation(
+    ledger: Ledger, row: list[Any], sizes: list[Size], shapes: list[Shape]
+) -> None:
+    values = dict(zip(_RESERVATION, row, strict=True))
+    values["klass"] = _CLASSES[values["klass"]]
+    values["size"] = sizes[values["size"]]
+    values["shape"] = shapes[values["shape"]]
+    values["state"] = _STATES[values["state"]]
     values["holdings"] = _holdings_from(values["holdings"])
     r = Reservation(**values)
     ledger.reservations[r.id] = r
@@ -281,11 +328,11 @@ def _restore_timers(ledger: Ledger, r: Reservation) -> None:
         ledger.timers.set(r.until, Due.LAPSE, r.id)
     if r.state in UPCOMING:
         ledger.timers.set(r.start, Due.START, r.id)
-    if r.state in UPCOMING | RUNNING | {ReservationState.QUEUED}:
+    if r.state in _TIMED:
         ledger.timers.set(r.end, Due.GIVE_WAY if r.order_id else Due.END, r.id)
-    for edge in sorted({edge for h in r.holdings for edge in (h.start, h.end)}):
-        if r.start < edge < r.end:
-            ledger.timers.set(edge, Due.RECHECK, r.id)
+    inner = {e for h in r.holdings for e in (h.start, h.end) if r.start < e < r.end}
+    for edge in sorted(inner):
+        ledger.timers.set(edge, Due.RECHECK, r.id)
 
 
 def _restore_maintenance(ledger: Ledger, values: dict[str, Any]) -> None:
