@@ -37,7 +37,7 @@ Written from the code by `python -m connectors.cli.reference`; a test holds it c
 - A service on a virtual clock (`gpuledger serve sequencer|http --virtual`, for stories and traces) takes the time from the
   header `{time}`, an RFC 3339 instant, and moves on by `POST {advance}`; any other turns a call with that header away.
 - 503 with `Retry-After` when the database or the sequencer is away: the same key may be sent again.
-- A tenant that names what is not its own is told `not-found`; of a command, the attempt is a fact of the log.
+- A tenant that names what is not its own is told `not-found`, and the attempt is a fact of the log (of reads, once an hour and subject).
 """
 
 BATCH = """

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from connectors.http import directory, metrics, pages, planning, reads, virtual_time
 from connectors.http.commanding import Commands, Gateway
+from connectors.http.denials import Denials
 from connectors.http.directory import Directory
 from connectors.http.guard import Guard, Tokens
 from connectors.http.notes import Sealer
@@ -58,8 +59,9 @@ def create_app(
     app.post("/v1/batch", summary="Many commands, each with its own key and outcome")(
         commands.batch
     )
-    reads.add(app, read_models, commands, registry, subjects)
-    planning.add(app, read_models, registry, copies)
+    denials = Denials(read_models, commands)
+    reads.add(app, read_models, commands, registry, subjects, denials)
+    planning.add(app, read_models, registry, copies, denials)
     directory.add(app, subjects)
     pages.add(app, read_models)
     metrics.add(app, read_models)

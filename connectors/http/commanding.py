@@ -80,12 +80,19 @@ class Commands:
         app.router.routes.insert(0, PlainRoute(route.path, post, methods=["POST"]))
 
     def submission(
-        self, request: Request, key: str, command: Command, *, dry_run: bool = False
+        self,
+        request: Request,
+        key: str,
+        command: Command,
+        *,
+        dry_run: bool = False,
+        principal: Principal | None = None,
     ) -> Submission:
-        """A caller's command as it goes to the sequencer."""
+        """A command as it goes to the sequencer: the caller's, unless it is another principal's."""
         contract, body = self._registry.encode(command)
         at = time_of(request, is_virtual=self._is_virtual)
-        return Submission(request.state.principal, key, contract.type, body, at, dry_run=dry_run)
+        who = principal or request.state.principal
+        return Submission(who, key, contract.type, body, at, dry_run=dry_run)
 
     async def submit(self, submission: Submission) -> Outcome:
         """One outcome."""

@@ -2,7 +2,7 @@
 
 from fastapi import FastAPI
 from fastapi.responses import Response
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, Histogram
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import generate_latest
 
 from connectors.http.reading import ReadModels
@@ -10,6 +10,9 @@ from connectors.http.reading import ReadModels
 REGISTRY = CollectorRegistry()
 SECONDS = Histogram(
     "gpuledger_http_request_seconds", "Time to answer a request", ["method"], registry=REGISTRY
+)
+DENIED = Counter(
+    "gpuledger_http_denied", "Reads of what is not the reader's own", registry=REGISTRY
 )
 HEAD = Gauge("gpuledger_log_seq", "The last position of the log", registry=REGISTRY)
 LAG = Gauge(

@@ -14,6 +14,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
 from connectors.http import charts
+from connectors.http.denials import Denials
 from connectors.http.explained import explained, supposed
 from connectors.http.problems import problem
 from connectors.http.query import flag, instant, number, storable
@@ -71,9 +72,11 @@ class Copies(Protocol):
         ...
 
 
-def add(app: FastAPI, models: ReadModels, registry: Registry, copies: Copies) -> None:
+def add(
+    app: FastAPI, models: ReadModels, registry: Registry, copies: Copies, denials: Denials
+) -> None:
     """Register the reads of the plan."""
-    plans = _Plans(models, registry, copies)
+    plans = _Plans(models, registry, copies, denials)
     for path, verb in PLANS.items():
         app.add_api_route(path, _allowed(verb, getattr(plans, verb)), methods=["GET"], name=verb)
 
@@ -101,8 +104,11 @@ def _allowed(verb: str, handler: Callable[[Request], Any]) -> Callable[[Request]
 
 
 class _Plans:
-    def __init__(self, models: ReadModels, registry: Registry, copies: Copies) -> None:
+    def __init__(
+        self, models: ReadModels, registry: Registry, copies: Copies, denials: Denials
+    ) -> None:
         self._models, self._registry, self._copies = models, registry, copies
+        self._denials = denials
 
     async def _on_copy(self, work: Callable[[Copy], T]) -> T:
         def run() -> T:
@@ -163,7 +169,9 @@ class _Plans:
 
         found = await self._on_copy(work)
         if found is None:
-            return _no("reservation or refused request", subject)
+            return await self._denials.nothing(
+                request, "explain", "reservation or refused request", subject
+            )
         if found["kind"] == "reservation":
             found["placed"] = await self._placed(subject)
         return JSONResponse(found)

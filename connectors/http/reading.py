@@ -168,6 +168,11 @@ class ReadModels:
             **_reach(reader),
         )
 
+    async def is_reservation(self, reservation_id: str) -> bool:
+        """Whether there is such a reservation, whosever it is."""
+        sql = "SELECT 1 FROM reservation WHERE reservation_id = %(id)s"
+        return bool(await self.rows(sql, id=reservation_id))
+
     async def request(self, command_id: str) -> dict[str, Any] | None:
         """Why a command came to nothing."""
         rows = await self.rows("SELECT * FROM request WHERE command_id = %(id)s", id=command_id)

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
 from connectors.http.commanding import Commands
+from connectors.http.denials import Denials
 from connectors.http.notes import Sealer, open_notes
 from connectors.http.problems import facts_for, problem, refused
 from connectors.http.query import instant, number, storable, whole
@@ -56,10 +57,15 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def add(
-    app: FastAPI, models: ReadModels, commands: Commands, registry: Registry, sealer: Sealer
+    app: FastAPI,
+    models: ReadModels,
+    commands: Commands,
+    registry: Registry,
+    sealer: Sealer,
+    denials: Denials,
 ) -> None:
     """Register every read."""
-    reads = _Reads(models, commands, registry, sealer)
+    reads = _Reads(models, commands, registry, sealer, denials)
     for path, verb in READS.items():
         handler: Handler = getattr(reads, verb)
         app.add_api_route(path, _allowed(verb, handler), methods=["GET"], name=verb)
@@ -83,10 +89,16 @@ def _allowed(verb: str, handler: Handler) -> Handler:
 
 class _Reads:
     def __init__(
-        self, models: ReadModels, commands: Commands, registry: Registry, sealer: Sealer
+        self,
+        models: ReadModels,
+        commands: Commands,
+        registry: Registry,
+        sealer: Sealer,
+        denials: Denials,
     ) -> None:
         self._models = models
         self._commands = commands
+        self._denials = denials
         self._registry = registry
         self._sealer = sealer
 
@@ -175,7 +187,9 @@ class _Reads:
         reservation_id = request.path_params["reservation_id"]
         row = await self._models.reservation(request.state.principal, reservation_id)
         if row is None:
-            return _not_found("reservation", reservation_id)
+            return await self._denials.nothing(
+                request, "reservation", "reservation", reservation_id
+            )
         units = instants_as_text(await self._models.units(reservation_id))
         content = instants_as_text([row])[0] | {"units": units}
         return JSONResponse(content, headers={"ETag": f'"{row["intent_version"]}"'})
@@ -259,7 +273,7 @@ class _Reads:
             who.role is not Role.TENANT or request_row["principal_id"] == who.id
         )
         if request_row is None or not mine:
-            return _not_found("reservation or command", subject)
+            return await self._denials.nothing(request, "why", "reservation or command", subject)
         answer = instants_as_text([request_row])[0]
         evidence = json.loads(answer["evidence"])
         if answer["kind"] == "refused":
@@ -331,10 +345,6 @@ def _may_see(who: Principal, event: dict[str, Any], mine: Collection[str]) -> bo
     if event["fact"].get("tenant_id") == who.tenant_id:
         return True
     return event["stream"].removeprefix("reservation/") in mine
-
-
-def _not_found(kind: str, subject: str) -> Response:
-    return problem(404, "not-found", f"there is no {kind} {subject}", reason="not-found")
 
 
 def _span(request: Request) -> tuple[int, int]:

@@ -18,6 +18,7 @@ from domain.commands.report import (
     ProposePlan,
     ReportActivity,
     ReportApplied,
+    ReportDenial,
     ReportFreed,
 )
 from domain.commands.reservation import (
@@ -69,6 +70,7 @@ Command = (
     | ReportApplied
     | ReportFreed
     | ReportActivity
+    | ReportDenial
     | ProposePlan
     | ConfirmClock
     | EraseSubject
@@ -114,6 +116,7 @@ __all__ = [
     "ReportAcceptance",
     "ReportActivity",
     "ReportApplied",
+    "ReportDenial",
     "ReportFreed",
     "ReportHealth",
     "RequestReservation",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from domain.facts.hardware import ReportStamp
-from domain.ids import NodeId, PlanId, PoolId, ReservationId
+from domain.ids import NodeId, PlanId, PoolId, PrincipalId, ReservationId, TenantId
 from domain.timespan import Instant
 from domain.units import Piece, Segment
 
@@ -44,6 +44,16 @@ class ReportActivity:
     occupied: bool
     active: bool
     stamp: ReportStamp
+
+
+@dataclass(frozen=True, slots=True)
+class ReportDenial:
+    """A principal read a reservation that is not its own, and was told that there is none."""
+
+    principal_id: PrincipalId
+    tenant_id: TenantId | None
+    verb: str
+    reservation_id: ReservationId
 
 
 @dataclass(frozen=True, slots=True)

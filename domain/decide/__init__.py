@@ -60,6 +60,7 @@ RULES: dict[type[Command], Rule] = {
     c.ReportApplied: reports.report_applied,
     c.ReportFreed: reports.report_freed,
     c.ReportActivity: reports.report_activity,
+    c.ReportDenial: subjects.report_denial,
     c.ProposePlan: planning.propose_plan,
     c.ConfirmClock: reports.confirm_clock,
     c.EraseSubject: subjects.erase_subject,

@@ -129,6 +129,19 @@ def test_a_stranger_finds_nothing_of_another_tenant(running: Running) -> None:
         assert answer.status_code == 404
         assert booked["id"] not in str(theirs.get("/v1/calendar").json())
         assert booked["id"] not in str(theirs.get("/v1/events?limit=1000").json())
+        assert theirs.get(f"/v1/plan/explain/{booked['id']}").status_code == 404
+        assert theirs.get("/v1/reservations/nothing-at-all").status_code == 404
+        with running.http("auditor") as auditor:
+            events = auditor.get("/v1/events?limit=1000").json()["events"]
+        subject = f"reservation/{booked['id']}"
+        denied = {
+            (e["fact"]["verb"], e["fact"]["tenant_id"])
+            for e in events
+            if e["type"].startswith("AccessDenied.") and e["fact"]["subject"] == subject
+        }
+        verbs = ("reservation", "why", "explain", "GiveBack")
+        assert denied == {(verb, "team-b") for verb in verbs}
+        assert not any(e["fact"].get("subject", "").endswith("all") for e in events)
         foreign = post(theirs, "/v1/reservations", BOOK)
         assert (foreign.status_code, foreign.json()["reason"]) == (404, "not-found")
 
