@@ -41,7 +41,7 @@ def measure() -> Sequence[Figure]:
     record = _us(begun, len(events))
     begun = time.perf_counter()
     for each in records:
-        event_of(each.value, each.headers)
+        event_of(each, registry())
     read = _us(begun, len(events))
     return [
         Figure("codec.encode", encode, "us"),

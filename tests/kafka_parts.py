@@ -50,8 +50,7 @@ def on_topic(settings: KafkaSettings) -> list[tuple[StoredEvent, int]]:
     found = []
     while consumer.position(place) < end:
         for record in consumer.poll(500).get(place, ()):
-            event, epoch = event_of(record.value, record.headers)
-            assert record.key == event.stream.encode()
+            event, epoch = event_of(record, registry())
             found.append((event, epoch))
     consumer.close()
     return found

@@ -24,28 +24,27 @@ class TopicLog:
         """
         self._go_to(after)
         assert self._reader is not None, "it was opened"
-        while not self._left:
-            found = self._reader.read()
-            if not found:
-                return ()
-            self._left = [event for event in found if event.seq > after]
+        if not self._left:
+            self._left = self._reader.read()
         given, self._left = self._left[:limit], self._left[limit:]
         return given
 
     def _go_to(self, after: int) -> None:
-        """Be right behind a position: where reading stopped, or from the beginning on."""
+        """Be right behind a position: where reading stopped, or where it is found."""
         if self._reader is not None:
             next_seq = self._left[0].seq if self._left else self._reader.position.seq + 1
             if next_seq == after + 1:
                 return
         self.close()
         self._reader = EventReader(self._settings, self._shard)
+        self._reader.skip_to(after)
 
     def read_all(self, after: int) -> Iterator[StoredEvent]:
         """Events behind a position up to the end as it is now. Raises as `read`."""
         with EventReader(self._settings, self._shard) as reader:
+            reader.skip_to(after)
             for events in reader.read_all():
-                yield from (event for event in events if event.seq > after)
+                yield from events
 
     def close(self) -> None:
         """Let go of the broker."""

@@ -7,17 +7,18 @@ each event is made anew from its bytes, and the tree over them is the tree of th
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from kafka import TopicPartition
 from kafka.errors import OffsetOutOfRangeError
 
 from connectors.kafka import topics
-from connectors.kafka.records import BadRecord, event_of
+from connectors.kafka.records import BadRecord, Record, event_of
 from connectors.kafka.settings import KafkaSettings
-from connectors.kafka.tail import consumer_of
+from connectors.kafka.tail import Patience, consumer_of
 from domain.journal import StoredEvent
 from domain.merkle import Tree
+from schemas.registry import registry
 
 POLL_MS = 500
 RECORDS_MAX = 2_000
@@ -29,6 +30,15 @@ class Gap(Exception):
 
 class Foreign(Exception):
     """The topic holds what is no event of this shard; the words say where."""
+
+
+class PlacedRecord(Record, Protocol):
+    """A record and where it lies."""
+
+    @property
+    def offset(self) -> int:
+        """Its offset."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +77,41 @@ class EventReader:
             raise Gap(f"{self._place.topic} begins at offset {first}, {wanted} is gone")
         self._consumer.seek(self._place, wanted)
 
+    def skip_to(self, after: int) -> None:
+        """Go on behind an event, found by halving: order on the partition is order of positions.
+
+        What is skipped is not looked at. Raises `Foreign`, kafka-python's `KafkaError`.
+        """
+        low = int(self._consumer.beginning_offsets([self._place])[self._place])
+        high = self.end()
+        while low < high:
+            middle = (low + high) // 2
+            found = self._first_between(middle, high)
+            if found is None or found[0] > after:
+                high = middle
+            else:
+                low = found[1] + 1
+        self._consumer.seek(self._place, low)
+        self.position = Position(after, low)
+
+    def _first_between(self, first: int, end: int) -> tuple[int, int] | None:
+        """Position and offset of the first event of some offsets; None when they are markers."""
+        self._consumer.seek(self._place, first)
+        patience = Patience()
+        while (place := int(self._consumer.position(self._place))) < end:
+            patience.must_last(place)
+            for record in self._consumer.poll(POLL_MS, max_records=1).get(self._place, ()):
+                if record.offset >= end:
+                    return None
+                return self._event(record)[0].seq, int(record.offset)
+        return None
+
+    def _event(self, record: PlacedRecord) -> tuple[StoredEvent, int]:
+        try:
+            return event_of(record, registry())
+        except BadRecord as error:
+            raise Foreign(f"{self._place.topic} at offset {record.offset}: {error}") from error
+
     def end(self) -> int:
         """The offset behind the last committed record."""
         return int(self._consumer.end_offsets([self._place])[self._place])
@@ -83,11 +128,11 @@ class EventReader:
         found: list[StoredEvent] = []
         for record in records:
             try:
-                event, epoch = event_of(record.value, record.headers)
-            except BadRecord as error:
+                event, epoch = self._event(record)
+            except Foreign:
                 if found:
                     return self._up_to(record.offset, found)
-                raise Foreign(f"{self._place.topic} at offset {record.offset}: {error}") from error
+                raise
             if event.seq > self.position.seq + 1:
                 if found:
                     return self._up_to(record.offset, found)
@@ -106,7 +151,9 @@ class EventReader:
     def read_all(self) -> Iterator[list[StoredEvent]]:
         """The events up to the end as it is now, a batch at a time."""
         end = self.end()
-        while int(self._consumer.position(self._place)) < end:
+        patience = Patience()
+        while (place := int(self._consumer.position(self._place))) < end:
+            patience.must_last(place)
             events = self.read()
             if events:
                 yield events

@@ -7,6 +7,7 @@ the position, the writer's epoch, and the whole envelope, so that a reader can r
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from domain.journal import StoredEvent
 from domain.timespan import Instant
@@ -81,19 +82,53 @@ def number(headers: Iterable[Header], name: str) -> int:
     return int(value)
 
 
-def event_of(value: bytes | None, headers: Sequence[Header]) -> tuple[StoredEvent, int]:
+class Record(Protocol):
+    """What of a record is not its place, as it is read."""
+
+    @property
+    def key(self) -> bytes | None:
+        """The stream."""
+        ...
+
+    @property
+    def value(self) -> bytes | None:
+        """The body in the wire format."""
+        ...
+
+    @property
+    def headers(self) -> Sequence[Header]:
+        """What the body is."""
+        ...
+
+
+def event_of(record: Record, registry: Registry) -> tuple[StoredEvent, int]:
     """The event that a record holds, its leaf made anew, and its writer's epoch.
 
+    The leaf covers envelope and body; whatever else a record says of them is held against them.
     Raises `BadRecord` when record and envelope contradict each other.
     """
-    _, body = unwire(value)
-    envelope_bytes = header(headers, "lg_envelope")
+    schema_id, body = unwire(record.value)
+    given = dict(record.headers)
+    envelope_bytes = header(record.headers, "lg_envelope")
     try:
         envelope = decode_envelope(envelope_bytes)
     except Malformed as error:
         raise BadRecord(str(error)) from error
-    if number(headers, "lg_seq") != envelope.seq:
-        raise BadRecord(f"lg_seq is not the envelope's seq {envelope.seq}")
+    contract = registry.by_id.get(schema_id)
+    if contract is None:
+        raise BadRecord(f"no schema of this release has the id {schema_id}")
+    stream = envelope.stream.encode()
+    agrees = {
+        "lg_seq": given.get("lg_seq") == str(envelope.seq).encode(),
+        "the schema's id": contract.type == envelope.type,
+        "the key": record.key == stream,
+        "ce_subject": given.get("ce_subject") == stream,
+        "ce_type": given.get("ce_type") == envelope.type.encode(),
+        "ce_id": given.get("ce_id") == envelope.event_id.hex().encode(),
+    }
+    if not all(agrees.values()):
+        wrong = next(name for name, holds in agrees.items() if not holds)
+        raise BadRecord(f"{wrong} is not what the envelope of event {envelope.seq} says")
     event = StoredEvent(
         envelope.seq,
         envelope.type,
@@ -104,4 +139,4 @@ def event_of(value: bytes | None, headers: Sequence[Header]) -> tuple[StoredEven
         body,
         leaf_of(envelope_bytes, body),
     )
-    return event, number(headers, "lg_epoch")
+    return event, number(record.headers, "lg_epoch")

@@ -1,17 +1,22 @@
 """The last record of a partition, behind whatever transaction markers there are."""
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaTimeoutError
 
 from connectors.kafka.records import event_of
 from connectors.kafka.settings import KafkaSettings
 from domain.journal import StoredEvent
+from schemas.registry import registry
 
 MARKERS_MAX = 64
 """How far behind the end a record is looked for at first; doubled until one is found."""
 POLL_MS = 500
+STILL_SECONDS_MAX = 30.0
+"""How long a reader waits for records that the broker says it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +26,23 @@ class Tail:
     event: StoredEvent
     epoch: int
     offset: int
+
+
+class Patience:
+    """How long reading may stand still before it is given up."""
+
+    def __init__(self) -> None:
+        """It begins now."""
+        self._until = time.monotonic() + STILL_SECONDS_MAX
+        self._place: object = None
+
+    def must_last(self, place: object) -> None:
+        """Go on if the place is another one, or not for long the same. Raises `KafkaTimeoutError`."""
+        now = time.monotonic()
+        if place != self._place:
+            self._place, self._until = place, now + STILL_SECONDS_MAX
+        elif now > self._until:
+            raise KafkaTimeoutError(f"nothing came for {STILL_SECONDS_MAX:g} s at offset {place}")
 
 
 def consumer_of(settings: KafkaSettings, **more: Any) -> KafkaConsumer:  # noqa: ANN401 - its own settings
@@ -40,7 +62,7 @@ def tail_of(settings: KafkaSettings, topic: str, partition: int) -> Tail | None:
     Raises kafka-python's `KafkaError`, and `BadRecord` when the last record is none of ours.
     """
     place = TopicPartition(topic, partition)
-    consumer = consumer_of(settings)
+    consumer = consumer_of(settings, auto_offset_reset="none")
     try:
         consumer.assign([place])
         begin = consumer.beginning_offsets([place])[place]
@@ -50,7 +72,7 @@ def tail_of(settings: KafkaSettings, topic: str, partition: int) -> Tail | None:
             first = max(begin, end - back)
             last = _last_between(consumer, place, first, end)
             if last is not None:
-                event, epoch = event_of(last.value, last.headers)
+                event, epoch = event_of(last, registry())
                 return Tail(event, epoch, last.offset)
             if first == begin:
                 return None
@@ -64,7 +86,9 @@ def _last_between(consumer: KafkaConsumer, place: TopicPartition, first: int, en
     """The last record of some offsets; None when there are only markers."""
     consumer.seek(place, first)
     found = None
+    patience = Patience()
     while consumer.position(place) < end:
+        patience.must_last(consumer.position(place))
         for record in consumer.poll(POLL_MS).get(place, ()):
             if record.offset < end:
                 found = record

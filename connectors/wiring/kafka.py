@@ -64,13 +64,12 @@ def events(after: int, limit: int) -> list[dict[str, Any]]:
     """
     found: list[dict[str, Any]] = []
     with EventReader(settings_from()) as reader:
+        reader.skip_to(after)
         for batch in reader.read_all():
-            for event in batch:
-                if event.seq > after and len(found) < limit:
-                    found.append(event_json(event.envelope, event.body, registry()))
+            found += [event_json(e.envelope, e.body, registry()) for e in batch]
             if len(found) >= limit:
                 break
-    return found
+    return found[:limit]
 
 
 def dead_letters() -> Sequence[DeadLetter]:

@@ -136,11 +136,12 @@ SELECT pg_try_advisory_lock(%(lock)s, %(shard)s) AS taken
 SELECT seq, epoch, topic_id, halted FROM relay_mark WHERE shard = %(shard)s
 
 -- name: move_relay_mark
--- Keep how far the public copy has come.
+-- Keep how far the public copy has come; a relay that is late takes nothing back.
 INSERT INTO relay_mark (shard, seq, epoch, topic_id)
 VALUES (%(shard)s, %(seq)s, %(epoch)s, %(topic_id)s)
 ON CONFLICT (shard) DO UPDATE
     SET seq = excluded.seq, epoch = excluded.epoch, topic_id = excluded.topic_id
+    WHERE relay_mark.seq <= excluded.seq OR relay_mark.topic_id <> excluded.topic_id
 
 -- name: halt_relay
 -- Keep why neither relay nor sequencer may go on.

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from kafka import KafkaProducer
 
 from connectors.kafka import topics
 from connectors.kafka.reader import EventReader, Foreign, Gap, Position, tree_of
-from connectors.kafka.records import record_of
+from connectors.kafka.records import BadRecord, EventRecord, event_of, record_of, wire
 from connectors.kafka.settings import KafkaSettings
 from connectors.sequencer.engine import Sequencer
 from domain.journal import StoredEvent
@@ -85,6 +86,38 @@ def test_what_is_no_event_is_named_by_its_offset(
     write(settings, [first], value=value)
     with EventReader(settings) as reader, pytest.raises(Foreign, match="offset 1"):
         list(reader.read_all())
+
+
+def contradicted(record: EventRecord) -> Iterator[tuple[str, EventRecord]]:
+    """A record that says something else than its envelope, in each way that there is."""
+    yield "the key", replace(record, key=b"elsewhere")
+    yield "the schema's id", replace(record, value=wire(1, record.value[5:]))
+    for name in ("ce_type", "ce_subject", "ce_id", "lg_seq"):
+        headers = [(n, b"7" if n == name else value) for n, value in record.headers]
+        yield name, replace(record, headers=headers)
+    yield "no schema", replace(record, value=wire(1 << 20, record.value[5:]))
+
+
+def test_a_record_may_not_contradict_its_envelope(sequencer: Sequencer, postgres_dsn: str) -> None:
+    event = in_log(postgres_dsn)[3]
+    record = record_of(event, registry(), 0, 1)
+    assert event_of(record, registry()) == (event, 1)
+    for what, wrong in contradicted(record):
+        with pytest.raises(BadRecord, match=what):
+            event_of(wrong, registry())
+
+
+def test_a_reader_goes_to_any_event_without_reading_those_before(
+    sequencer: Sequencer, postgres_dsn: str, settings: KafkaSettings
+) -> None:
+    for _ in range(3):
+        send(sequencer, b.book(gpus=1))
+        relayed(postgres_dsn, settings)
+    events = in_log(postgres_dsn)
+    with EventReader(settings) as reader:
+        for after in (0, 1, len(events) // 2, len(events) - 1, len(events)):
+            reader.skip_to(after)
+            assert [e for batch in reader.read_all() for e in batch] == events[after:]
 
 
 def test_a_position_that_retention_took_away_is_a_gap(settings: KafkaSettings) -> None:
