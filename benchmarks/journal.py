@@ -1,7 +1,7 @@
 """The journal beside what PostgreSQL can do at all: bare group commits and bare single rows.
 
 `python -m benchmarks.journal` starts an embedded, durable PostgreSQL; `--dsn` names another
-server, whose database must be empty. `raw_events_per_s` is also the raw limit of the sequencer.
+server, whose database must be empty. `raw_seconds` is also the raw limit of the sequencer.
 """
 
 import argparse
@@ -94,8 +94,8 @@ def _cell(seq: int) -> Cell:
     return Cell(gpu * 1000, gpu * 1000 + 1000, Instant(start), Instant(start + SPAN_MICROSECONDS))
 
 
-def raw_events_per_s(dsn: str, made: Sequence[Batch], epoch: int) -> float:
-    """Events per second of the bare loop: head, claims, events, cells; the bytes made before."""
+def raw_seconds(dsn: str, made: Sequence[Batch], epoch: int) -> float:
+    """How long the bare loop takes: head, claims, events, cells; the bytes made before."""
     ready = [_copies(batch) for batch in made]
     connection = connect(dsn)
     sql = queries()["move_head"].encode()
@@ -116,7 +116,7 @@ def raw_events_per_s(dsn: str, made: Sequence[Batch], epoch: int) -> float:
                     copy.write(data)
     seconds = time.perf_counter() - began
     connection.close()
-    return sum(len(batch.events) for batch in made) / seconds
+    return seconds
 
 
 def _copies(batch: Batch) -> list[tuple[str, bytes]]:
@@ -185,7 +185,7 @@ def measure(dsn: str, seconds: float = SECONDS_EACH) -> list[Figure]:
         journal_events_per_s(journal, warm)
         count = _batches_for(journal, stream, size, seconds)
         made = [next(stream) for _ in range(2 * count)]
-        raw = raw_events_per_s(dsn, made[:count], head.epoch)
+        raw = count * size / raw_seconds(dsn, made[:count], head.epoch)
         figure = journal_events_per_s(journal, made[count:])
         figures.append(Figure(f"journal-append-{size}", figure, "events/s", raw))
         head = made[-1].head

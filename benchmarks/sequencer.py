@@ -1,26 +1,30 @@
 """The write path: bookings per second with everything in it, its latency, and a lone command.
 
-The raw limit is the bare loop of the same run: head, claims, COPY of events and cells, no domain.
+The raw limit is the bare loop over the very batches of the same run: head, claims, COPY of the same
+events and cells, and no domain.
 """
 
 import gc
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
+import psycopg
 import structlog
 
 from benchmarks.bookings import booking, fleet, submission
 from benchmarks.figures import SEED, Figure, database, main
-from benchmarks.journal import bare_commit_ms, batches, raw_events_per_s
+from benchmarks.journal import bare_commit_ms, raw_seconds
 from connectors.client.gateway import Gateway
 from connectors.postgres.journal import PostgresJournal
-from connectors.sequencer.engine import BATCH_COMMANDS_MAX, Sequencer
+from connectors.sequencer.engine import Sequencer
 from connectors.sequencer.opening import open_sequencer
 from connectors.sequencer.server import GC_ALLOCATIONS, SequencerServer
+from domain.journal import Batch
 from domain.submission import OutcomeKind
 from schemas.registry import registry
 
@@ -42,6 +46,36 @@ def _filled(dsn: str, random: Random) -> Sequencer:
     gc.set_threshold(GC_ALLOCATIONS)
     sequencer.submit([submission(booking(random), f"live-{n}") for n in range(LIVE)])
     return sequencer
+
+
+@contextmanager
+def _batches_of(sequencer: Sequencer) -> Iterator[list[Batch]]:
+    """What a sequencer appends meanwhile."""
+    made: list[Batch] = []
+    append = sequencer.journal.append
+
+    def kept(batch: Batch) -> None:
+        made.append(batch)
+        append(batch)
+
+    sequencer.journal.append = kept  # type: ignore[method-assign]
+    try:
+        yield made
+    finally:
+        sequencer.journal.append = append  # type: ignore[method-assign]
+
+
+def _bare_s(made: Sequence[Batch]) -> float:
+    """Seconds of the bare loop over batches, in a database that stands where they begin."""
+    with database() as dsn:
+        before = made[0].previous
+        with psycopg.connect(dsn) as connection:
+            connection.execute(
+                "INSERT INTO log_head (shard, seq, epoch, recorded_at, tree)"
+                " VALUES (%s, %s, %s, %s, %s)",
+                (before.shard, before.seq, before.epoch, before.recorded_at, before.tree),
+            )
+        return raw_seconds(dsn, made, before.epoch)
 
 
 def _lone_ms(sequencer: Sequencer, random: Random) -> float:
@@ -86,20 +120,15 @@ def measure() -> Sequence[Figure]:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     random = Random(SEED)
     with database() as dsn:
-        journal = PostgresJournal(dsn)
-        head = journal.take_lease("raw")
-        stream = batches(head, BATCH_COMMANDS_MAX)
-        made = [next(stream) for _ in range(MEASURED // BATCH_COMMANDS_MAX)]
-        raw = raw_events_per_s(dsn, made, head.epoch)
-        journal.close()
-    with database() as dsn:
         bare = bare_commit_ms(dsn)
         sequencer = _filled(dsn, random)
         bookings = [submission(booking(random), f"b-{n}") for n in range(MEASURED)]
-        begun = time.perf_counter()
-        outcomes = sequencer.submit(bookings)
-        seconds = time.perf_counter() - begun
+        with _batches_of(sequencer) as made:
+            begun = time.perf_counter()
+            outcomes = sequencer.submit(bookings)
+            seconds = time.perf_counter() - begun
         accepted = sum(o.kind is OutcomeKind.ACCEPTED for o in outcomes)
+        raw = accepted / _bare_s(made)
         lone = _lone_ms(sequencer, random)
         rate = accepted / seconds
         p50, p99 = _latency(sequencer, random, rate * 0.7)

@@ -24,6 +24,7 @@ from connectors.cli import (
     solving,
     submitting,
     telling,
+    tokens,
     topics,
     tracing,
 )
@@ -99,6 +100,7 @@ for group in (
     submitting.clock,
     auditing.audit,
     auditing.directory,
+    tokens.token,
 ):
     app.add_typer(group)
 

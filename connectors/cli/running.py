@@ -150,7 +150,7 @@ def _service(data: DataFolder, dsn: str, port: int) -> Service:
     """Fresh tokens, one of each role, and the place where all of it is found."""
     from connectors.embedded.server import EmbeddedPostgres
 
-    tokens = Tokens({})
+    tokens = Tokens.read(data.path / "tokens.json")
     issued = tokens.issue_to_all(data.secret("principals"), TENANTS)
     tokens.write(data.path / "tokens.json")
     data.secret("fingerprint")

@@ -28,7 +28,7 @@ from connectors.postgres.places import PostgresPlaces
 from connectors.postgres.projecting import Follower
 from connectors.running.files import Service
 from connectors.running.roles import KAFKA_ROLES as ROLES
-from connectors.tokens.tokens import Tokens
+from connectors.tokens.tokens import TokenFile
 from connectors.wiring.roles import until_signalled
 from domain.ids import PrincipalId
 from domain.principal import Principal, Role
@@ -148,7 +148,7 @@ def serve_ingress(service: Service, tokens: Path) -> int:
     principal = Principal(PrincipalId(bound), Role.SERVICE) if bound else None
     places = PostgresPlaces(service.dsn)
     gateway = Gateway(Path(service.socket))
-    reader = CommandReader(registry(), Tokens.read(tokens), principal)
+    reader = CommandReader(registry(), TokenFile(tokens), principal)
     try:
         run_ingress(Ingress(settings_from(), reader, gateway, places, registry()), stopped)
     finally:

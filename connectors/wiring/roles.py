@@ -32,7 +32,7 @@ from connectors.sequencer.server import (
     settle_memory,
 )
 from connectors.simulated.fleet import Delays, SimulatedFleet
-from connectors.tokens.tokens import Tokens
+from connectors.tokens.tokens import TokenFile
 from connectors.wiring.copying import LedgerCopy
 from domain.journal import JournalUnavailable
 from domain.record import Recorded
@@ -143,7 +143,7 @@ def serve_http(
     app = create_app(
         AsyncGateway(Path(service.socket)),
         models,
-        Tokens.read(tokens),
+        TokenFile(tokens),
         registry(),
         Subjects(models.pool),
         LedgerCopy(JournalReader(service.dsn), None if virtual else WallClock().now),
