@@ -47,6 +47,9 @@ _NODE = (
     "intent_version",
 )
 _RESERVATION = tuple(field.name for field in dataclasses.fields(Reservation))
+_KLASS, _SIZE, _SHAPE, _STATE, _HOLDINGS = map(
+    _RESERVATION.index, ("klass", "size", "shape", "state", "holdings")
+)
 _CLASSES = {each.value: each for each in ReservationClass}
 _STATES = {each.value: each for each in ReservationState}
 _TIMED = UPCOMING | RUNNING | {ReservationState.QUEUED}
@@ -56,9 +59,14 @@ _FORGET_EVERY = 1_000
 
 def image_of(ledger: Ledger) -> bytes:
     """The canonical bytes of a ledger's state: JSON, keys sorted, no spaces."""
+    with _cycles_left_alone():
+        return json.dumps(_image(ledger), sort_keys=True, separators=(",", ":")).encode()
+
+
+def _image(ledger: Ledger) -> dict[str, Any]:
     sizes, shapes = _Distinct(), _Distinct()
     reservations = [_reservation(r, sizes, shapes) for _, r in sorted(ledger.reservations.items())]
-    image = {
+    return {
         "shard": ledger.shard,
         "base_milli": ledger.base_milli,
         "pools": [_pool(pool) for pool in ledger.pools.values()],
@@ -90,7 +98,6 @@ def image_of(ledger: Ledger) -> bytes:
         "over": list(ledger.over),
         "clearing": list(ledger.clearing),
     }
-    return json.dumps(image, sort_keys=True, separators=(",", ":")).encode()
 
 
 def hash_of(image: bytes) -> bytes:
@@ -162,9 +169,16 @@ class _Distinct:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self._numbers: dict[str, int] = {}
+        self._met: dict[int, int] = {}
 
     def number(self, thing: Size | Shape) -> int:
-        """Which one it is."""
+        """Which one it is; the same object is looked at once, for it lives as long as the ledger."""
+        known = self._met.get(id(thing))
+        if known is None:
+            known = self._met[id(thing)] = self._number(thing)
+        return known
+
+    def _number(self, thing: Size | Shape) -> int:
         text = json.dumps(_plain(thing), sort_keys=True)
         if text not in self._numbers:
             self._numbers[text] = len(self.texts)
@@ -302,14 +316,15 @@ def _holdings_from(rows: list[list[Any]]) -> tuple[Holding, ...]:
 def _restore_reservation(
     ledger: Ledger, row: list[Any], sizes: list[Size], shapes: list[Shape]
 ) -> None:
-    values = dict(zip(_RESERVATION, row, strict=True))
-    values["klass"] = _CLASSES[values["klass"]]
-    values["size"] = sizes[values["size"]]
-    values["shape"] = shapes[values["shape"]]
-    values["state"] = _STATES[values["state"]]
-    values["holdings"] = _holdings_from(values["holdings"])
-    r = Reservation(**values)
+    row[_KLASS] = _CLASSES[row[_KLASS]]
+    row[_SIZE] = sizes[row[_SIZE]]
+    row[_SHAPE] = shapes[row[_SHAPE]]
+    row[_STATE] = _STATES[row[_STATE]]
+    row[_HOLDINGS] = _holdings_from(row[_HOLDINGS])
+    r = Reservation(*row)
     ledger.reservations[r.id] = r
+    if r.state in OVER and not r.holdings and r.id not in ledger.possessions:
+        return
     ledger.hold(r, r.holdings)
     enlist(ledger, ledger.pools[r.pool_id], r)
     if r.state in OVER:
