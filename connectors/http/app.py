@@ -63,7 +63,7 @@ def create_app(
     reads.add(app, read_models, commands, registry, subjects, denials)
     planning.add(app, read_models, registry, copies, denials)
     directory.add(app, subjects)
-    pages.add(app, read_models)
+    pages.add(app, read_models, tokens)
     metrics.add(app, read_models)
     if is_virtual:
         virtual_time.add(app, commands)

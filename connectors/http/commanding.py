@@ -231,13 +231,19 @@ def _expect(request: Request, command: type[Command], values: dict[str, Any]) ->
     values["expected_version"] = whole(seen, "If-Match")
 
 
-async def body_of(request: Request) -> dict[str, Any]:
-    """The JSON object of a body; an empty body is an empty one."""
+async def bytes_of(request: Request) -> bytes:
+    """A body, which may not be too long."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > BODY_BYTES_MAX:
             raise HTTPException(413, f"a body has at most {BODY_BYTES_MAX} bytes")
+    return bytes(body)
+
+
+async def body_of(request: Request) -> dict[str, Any]:
+    """The JSON object of a body; an empty body is an empty one."""
+    body = await bytes_of(request)
     if not body:
         return {}
     try:

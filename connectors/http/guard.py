@@ -12,8 +12,10 @@ from domain.principal import Principal
 
 BODY_BYTES_MAX = 1 << 20
 
-_OPEN = frozenset({"/", "/docs", "/openapi.json", "/metrics", "/v1/health", "/style.css"})
-"""What needs no token: health, metrics, the pages that explain."""
+_OPEN = frozenset(
+    {"/", "/docs", "/openapi.json", "/metrics", "/v1/health", "/style.css", "/calendar"}
+)
+"""What needs no token: health, metrics, the pages that explain, and the one that asks for it."""
 
 
 class Tokens(Protocol):

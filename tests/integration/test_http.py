@@ -301,5 +301,26 @@ def test_the_pages_need_nothing_from_outside(running: Running) -> None:
         answer = httpx.get(running.service.url + path)
         assert answer.status_code == 200, path
         assert "https://" not in answer.text, path
-    with running.http() as client:
-        assert "Calendar" in client.get("/calendar").text
+
+
+def test_the_calendar_asks_a_browser_for_a_token_and_only_the_calendar_has_it(
+    running: Running,
+) -> None:
+    token = running.service.tokens["team-a"]
+    with httpx.Client(base_url=running.service.url) as browser:
+        asked = browser.get("/calendar")
+        assert (asked.status_code, "alert" in asked.text) == (401, False)
+        assert 'name="token"' in asked.text
+        wrong = browser.post("/calendar", data={"token": "nobody's"})
+        assert (wrong.status_code, "alert" in wrong.text) == (401, True)
+        assert not browser.cookies
+        right = browser.post("/calendar", data={"token": token})
+        assert (right.status_code, right.headers["location"]) == (303, "/calendar")
+        kept = right.headers["set-cookie"].lower()
+        assert all(word in kept for word in ("httponly", "samesite=strict", "path=/calendar"))
+        shown = browser.get("/calendar")
+        assert shown.status_code == 200
+        assert "Next" in shown.text or "next" in shown.text
+        assert browser.get("/v1/status").status_code == 401
+    service = {"Cookie": f"gpuledger_token={running.service.tokens['service']}"}
+    assert httpx.get(f"{running.service.url}/calendar", headers=service).status_code == 401
