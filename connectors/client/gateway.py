@@ -14,6 +14,7 @@ _log = structlog.get_logger("gateway")
 
 RECEIVE_BYTES = 1 << 20
 ANSWER_SECONDS_MAX = 30.0
+REACH_SECONDS_MAX = 1.0
 
 
 class SequencerAway(ConnectionError):
@@ -96,6 +97,15 @@ class AsyncGateway:
         except (OSError, TimeoutError) as error:
             problem = f"the sequencer cannot be reached: {error or 'it does not answer'}"
             return [Outcome(OutcomeKind.UNAVAILABLE, problem=problem)] * len(submissions)
+
+    async def is_reachable(self) -> bool:
+        """Whether the sequencer takes connections."""
+        try:
+            async with asyncio.timeout(REACH_SECONDS_MAX):
+                await self._open()
+        except (OSError, TimeoutError):
+            return False
+        return True
 
     def _send(
         self, writer: asyncio.StreamWriter, submission: Submission

@@ -32,6 +32,10 @@ class Gateway(Protocol):
         """Durable outcomes, in order."""
         ...
 
+    async def is_reachable(self) -> bool:
+        """Whether it takes commands."""
+        ...
+
 
 class Commands:
     """Commands from JSON to outcomes."""
@@ -93,6 +97,10 @@ class Commands:
         at = time_of(request, is_virtual=self._is_virtual)
         who = principal or request.state.principal
         return Submission(who, key, contract.type, body, at, dry_run=dry_run)
+
+    async def is_reachable(self) -> bool:
+        """Whether the sequencer takes commands."""
+        return await self._gateway.is_reachable()
 
     async def submit(self, submission: Submission) -> Outcome:
         """One outcome."""

@@ -1,9 +1,11 @@
 """Prometheus metrics: requests by method, and how far the read models are."""
 
+import psycopg
 from fastapi import FastAPI
 from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import generate_latest
+from psycopg_pool import PoolTimeout
 
 from connectors.http.reading import ReadModels
 
@@ -14,6 +16,7 @@ SECONDS = Histogram(
 DENIED = Counter(
     "gpuledger_http_denied", "Reads of what is not the reader's own", registry=REGISTRY
 )
+DATABASE_UP = Gauge("gpuledger_database_up", "1 while the database answers", registry=REGISTRY)
 HEAD = Gauge("gpuledger_log_seq", "The last position of the log", registry=REGISTRY)
 LAG = Gauge(
     "gpuledger_projection_lag_events",
@@ -42,8 +45,7 @@ def observe(method: str, seconds: float) -> None:
 def add(app: FastAPI, models: ReadModels) -> None:
     """Register `/metrics`."""
 
-    async def metrics() -> Response:
-        """Metrics for Prometheus."""
+    async def refresh() -> None:
         rows = await models.rows(
             "SELECT p.name, h.seq AS head, h.seq - p.seq AS lag FROM projection p, log_head h"
             " WHERE h.shard = 0"
@@ -55,6 +57,14 @@ def add(app: FastAPI, models: ReadModels) -> None:
             RELAY_LAG.set(row["lag"])
             RELAY_LAG_SECONDS.set(row["lag_seconds"])
             RELAY_HALTED.set(bool(row["halted"]))
+
+    async def metrics() -> Response:
+        """Metrics for Prometheus; those of the log are the last known ones while it is away."""
+        try:
+            await refresh()
+            DATABASE_UP.set(1)
+        except (psycopg.OperationalError, PoolTimeout):
+            DATABASE_UP.set(0)
         return Response(generate_latest(REGISTRY), media_type=CONTENT_TYPE_LATEST)
 
     app.add_api_route("/metrics", metrics, methods=["GET"], include_in_schema=False)

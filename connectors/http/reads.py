@@ -110,7 +110,7 @@ class _Reads:
             " (SELECT expires_at > now() FROM writer_lease WHERE shard = 0) AS writing"
         )
         state = rows[0]
-        healthy = bool(state["writing"])
+        healthy = bool(state["writing"]) and await self._commands.is_reachable()
         content = {"status": "ok" if healthy else "no writer", "head": state["head"] or 0}
         content["projected"] = state["projected"] or 0
         return JSONResponse(content, 200 if healthy else 503)

@@ -5,6 +5,7 @@ from typing import Any, get_type_hints
 import psycopg
 from psycopg import sql
 
+from domain.journal import JournalUnavailable
 from projections.projection import Projection, state_hash
 from projections.table import Change, Table
 
@@ -103,3 +104,16 @@ def _remove(schema: str, table: Table) -> sql.Composed:
     return sql.SQL("DELETE FROM {} AS t USING unnest({}) AS gone ({}) WHERE {}").format(
         sql.Identifier(schema, table.name), _arrays(table, len(keys)), _names(keys), same
     )
+
+
+def is_waiting(dsn: str) -> bool:
+    """Whether any request waits for a plan, as far as the read models know.
+
+    Raises `JournalUnavailable`.
+    """
+    query = "SELECT 1 FROM reservation WHERE state = 'queued' LIMIT 1"
+    try:
+        with psycopg.connect(dsn) as connection:
+            return connection.execute(query).fetchone() is not None
+    except psycopg.OperationalError as error:
+        raise JournalUnavailable(str(error).strip()) from error

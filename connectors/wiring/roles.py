@@ -5,7 +5,6 @@ import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import psycopg
 import structlog
 import uvicorn
 
@@ -17,7 +16,7 @@ from connectors.keys.subjects import forget as forget_subject
 from connectors.planner.planner import run as run_planner
 from connectors.postgres.journal import JournalReader, PostgresJournal
 from connectors.postgres.projecting import Follower
-from connectors.postgres.read_models import CheckpointMoved
+from connectors.postgres.read_models import CheckpointMoved, is_waiting
 from connectors.postgres.rebuilding import outdated
 from connectors.postgres.rebuilding import rebuild as rebuild_projection
 from connectors.postgres.recorded import recorded
@@ -34,7 +33,6 @@ from connectors.sequencer.server import (
 from connectors.simulated.fleet import Delays, SimulatedFleet
 from connectors.tokens.tokens import TokenFile
 from connectors.wiring.copying import LedgerCopy
-from domain.journal import JournalUnavailable
 from domain.record import Recorded
 from projections.catalogue import all_projections
 from schemas.registry import registry
@@ -116,17 +114,9 @@ def serve_planner(service: Service) -> int:
     reader = JournalReader(service.dsn)
     gateway = Gateway(Path(service.socket))
 
-    def is_waiting() -> bool:
-        sql = "SELECT 1 FROM reservation WHERE state = 'queued' LIMIT 1"
-        try:
-            with psycopg.connect(service.dsn) as connection:
-                return connection.execute(sql).fetchone() is not None
-        except psycopg.OperationalError as error:
-            raise JournalUnavailable(str(error).strip()) from error
-
     run_planner(
         lambda: restore(reader, registry(), 0),
-        is_waiting,
+        lambda: is_waiting(service.dsn),
         gateway,
         registry(),
         WallClock().now,

@@ -74,6 +74,7 @@ def test_nothing_acknowledged_is_lost_when_the_writer_is_killed(running: Running
                     acknowledged[key] = answer.json()["id"]
                 if number == 20:
                     kill(running.pid_of("sequencer"))
+                    eventually(lambda: client.get("/v1/health").status_code == 503, 3)
             eventually(lambda: _books(client, body), 60)
         assert acknowledged
         for key, reservation_id in acknowledged.items():
@@ -98,5 +99,8 @@ def test_without_its_database_it_says_so_and_comes_back(tmp_path: Path) -> None:
             assert answer.status_code == 503
             assert answer.headers["retry-after"] == "1"
             assert client.get("/v1/status").status_code == 503
+            metrics = client.get("/metrics")
+            assert metrics.status_code == 200
+            assert "gpuledger_database_up 0.0" in metrics.text
     finally:
         stop(service)
