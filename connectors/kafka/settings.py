@@ -8,7 +8,7 @@ PREFIX = "gpuledger."
 FIRST_ANSWER_SECONDS_MAX = 8
 
 # Passed through to every client as they are; a name is the setting of kafka-python in capitals.
-_PASSED_THROUGH = (
+PASSED_THROUGH = (
     "security_protocol",
     "sasl_mechanism",
     "sasl_plain_username",
@@ -57,7 +57,7 @@ def settings_from(environment: Mapping[str, str] = os.environ) -> KafkaSettings:
         )
     security = {
         name: environment[f"KAFKA_{name.upper()}"]
-        for name in _PASSED_THROUGH
+        for name in PASSED_THROUGH
         if environment.get(f"KAFKA_{name.upper()}")
     }
     prefix = environment.get("KAFKA_PREFIX", PREFIX)
