@@ -60,6 +60,7 @@ COMMAND_VERBS: Mapping[str, Verb] = {
     "PublishPriceBook": Verb(_ACCOUNTANTS),
     "ClosePeriod": Verb(_ACCOUNTANTS),
     "SealPeriod": Verb(_ACCOUNTANTS),
+    "ClosePoolHours": Verb(_ACCOUNTANTS),
 }
 
 READ_VERBS: Mapping[str, Verb] = {
@@ -78,6 +79,7 @@ READ_VERBS: Mapping[str, Verb] = {
     "quota": Verb(_READERS, own=True),
     "prices": Verb(_READERS, own=True),
     "periods": Verb(_READERS, own=True),
+    "pool_hours": Verb(frozenset({Role.OPERATOR, Role.FINANCE, Role.AUDITOR})),
     "usage": Verb(_READERS, own=True),
     "events": Verb(_READERS | {Role.SERVICE}, own=True),
     "export": Verb(_READERS, own=True),

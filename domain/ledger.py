@@ -66,6 +66,8 @@ class Ledger:
     """All versions of each book, in the order in which they were published."""
     periods: dict[TenantId, tuple[Period, ...]] = field(default_factory=dict)
     """The periods of each billing account that are closing or closed, in order."""
+    pool_hours: dict[PoolId, Instant] = field(default_factory=dict)
+    """Up to where the hours of each pool are closed."""
     over: deque[tuple[Instant, ReservationId]] = field(default_factory=deque)
     """Reservations that are over, in the order in which they ended, until they are forgotten."""
     clearing: deque[tuple[Instant, ReservationId]] = field(default_factory=deque)

@@ -3,7 +3,7 @@
 import json
 from typing import NamedTuple
 
-from domain.facts import billing
+from domain.facts import billing, pool
 from domain.pricing import Rate
 from domain.record import Recorded
 from projections.table import Table
@@ -42,17 +42,29 @@ class PeriodRow(NamedTuple):
     currency: str
 
 
+class PoolHourRow(NamedTuple):
+    """What one state came to in one closed hour of a pool; all of its states are its capacity."""
+
+    pool_id: str
+    hour: int
+    state: str
+    gpu_microseconds: int
+    cutoff_seq: int
+    seq: int
+
+
 class Billing:
     """What finance has decided."""
 
     name = "billing"
-    version = 1
+    version = 2
 
     def __init__(self) -> None:
         """Begin empty."""
         self.books = Table("price_book", PriceBookRow, 2)
         self.periods = Table("billing_period", PeriodRow, 2)
-        self.tables: tuple[Table, ...] = (self.books, self.periods)
+        self.pool_hours = Table("pool_hour", PoolHourRow, 3)
+        self.tables: tuple[Table, ...] = (self.books, self.periods, self.pool_hours)
 
     def apply(self, recorded: Recorded) -> None:
         """Fold one fact."""
@@ -85,8 +97,17 @@ class Billing:
                     currency=fact.currency,
                 )
                 self.periods.put(closed)
+            case pool.PoolHoursClosed() as fact:
+                self._close_hours(fact, recorded.seq)
             case _:
                 pass
+
+    def _close_hours(self, fact: pool.PoolHoursClosed, seq: int) -> None:
+        for hour in fact.hours:
+            for part in hour.states:
+                amounts = (part.gpu_microseconds, fact.cutoff_seq, seq)
+                self.pool_hours.put(PoolHourRow(fact.pool_id, hour.start, part.state, *amounts))
+                self.pool_hours.is_final((fact.pool_id, hour.start, part.state))
 
     def settle(self) -> None:
         """Nothing is left over."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from domain.facts import billing, hardware, tenant
 from domain.facts import reservation as r
 from domain.facts.fact import OfNode, OfReservation
-from domain.facts.pool import PoolOpened
+from domain.facts.pool import PoolHoursClosed, PoolOpened
 from domain.ids import PoolId, ReservationId, TenantId
 from domain.periods import Period, PeriodState
 from domain.pricing import PriceVersion, SkuMeter
@@ -81,6 +81,7 @@ class Terms:
     tenants: dict[TenantId, TenantLife] = field(default_factory=dict)
     seals: dict[tuple[TenantId, Instant], billing.PeriodClosed] = field(default_factory=dict)
     sites: dict[PoolId, str] = field(default_factory=dict)
+    pool_hours: list[PoolHoursClosed] = field(default_factory=list)
 
     def account_of(self, tenant_id: TenantId) -> TenantId:
         """The billing account of a tenant: its outermost ancestor."""
@@ -130,6 +131,8 @@ class Terms:
                 self.tenants[name].until = recorded.occurred_at
             case PoolOpened(pool_id=pool_id, site=site):
                 self.sites[pool_id] = site
+            case PoolHoursClosed() as fact:
+                self.pool_hours.append(fact)
             case _:
                 pass
 

@@ -6,7 +6,7 @@ from domain.facts.hardware import ActivityObserved
 from domain.record import Recorded
 from domain.timespan import Instant
 from projections.charges import by_account
-from projections.consumption import Consumption, Terms
+from projections.consumption import Consumption, Line, Terms
 from projections.invoicing import Rated
 from projections.rating import cuts_of, rate
 
@@ -25,6 +25,7 @@ class Ratings:
         """Learn what folding needs to know before."""
         self._log = log
         self._made: dict[int, Rated] = {}
+        self._books: tuple[Consumption, list[Line]] | None = None
         self._late = 0
         self.seq = 0
         terms = Terms()
@@ -41,13 +42,20 @@ class Ratings:
     def at(self, seq: int) -> Rated:
         """Of the facts up to a position."""
         if seq not in self._made:
-            consumption = self.consumption(seq)
-            lines = consumption.lines(consumption.last)
+            consumption, lines = self.books(seq)
+            self._books = None
             charges = by_account(rate(lines, consumption.terms))
             self._made[seq] = Rated(
                 seq, consumption.last, charges, consumption.terms, consumption.bookings
             )
         return self._made[seq]
+
+    def books(self, seq: int) -> tuple[Consumption, list[Line]]:
+        """The books up to a position, closed where its facts end; those made last are kept."""
+        if self._books is None or self._books[0].seq != seq:
+            consumption = self.consumption(seq)
+            self._books = consumption, consumption.lines(consumption.last)
+        return self._books
 
     def consumption(self, seq: int) -> Consumption:
         """The usage that the facts up to a position tell of, not closed yet."""

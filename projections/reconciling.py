@@ -5,10 +5,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from domain.facts.billing import PeriodClosed
-from domain.ids import TenantId
+from domain.facts.pool import PoolHoursClosed
+from domain.ids import PoolId, TenantId
 from domain.periods import PeriodState
+from domain.pool_hours import PoolHour
 from domain.timespan import Instant
-from projections.closing import MixedCurrencies, seal_of
+from projections.closing import MixedCurrencies, pool_hours, seal_of
 from projections.consumption import POSSESSED, Line
 from projections.focus import COLUMNS, Row, focus_rows, instant
 from projections.folding import Ratings
@@ -45,16 +47,16 @@ class Verdict:
 def reconcile(ratings: Ratings, rows: Iterable[Row] | None = None) -> Verdict:
     """Check a whole log, and rows that somebody has against it.
 
-    Pool-hours sum to capacity; every second of use is charged once; seals are those of a fresh
+    Pool-hours sum to capacity, and those that are closed are as they were; every second of use is charged once; seals are those of a fresh
     rating of their cutoff; originals and corrections together are a fresh rating of the whole.
     """
     verdict = Verdict()
-    consumption = ratings.consumption(ratings.seq)
-    lines = consumption.lines(consumption.last)
+    consumption, lines = ratings.books(ratings.seq)
     usage = (row for row in consumption.usage if isinstance(row, UsageRow))
     capacity = (row for row in consumption.capacity if isinstance(row, CapacityRow))
     books(usage, capacity, lines, Tariffs(consumption.terms), verdict)
     head = ratings.head()
+    _closed_hours(head.terms.pool_hours, ratings, verdict)
     found: list[Invoice] = []
     for account_id in head.account_ids:
         of_account = list(invoices(account_id, head, ratings.at))
@@ -111,6 +113,28 @@ def books(
         if rest:
             verdict.differs(f"{pool_id} {instant(hour)}: {state} differs by {rest}")
     verdict.checked.append("every delivered GPU-second is charged to its holder, once")
+
+
+def _closed_hours(closed: Iterable[PoolHoursClosed], ratings: Ratings, verdict: Verdict) -> None:
+    """Each closed hour says what the facts up to its cutoff say."""
+    made: dict[int, dict[PoolId, dict[Instant, PoolHour]]] = {}
+    for fact in closed:
+        if fact.cutoff_seq not in made:
+            made[fact.cutoff_seq] = pool_hours(ratings.books(fact.cutoff_seq)[0])
+        fresh = made[fact.cutoff_seq].get(fact.pool_id, {})
+        for hour in fact.hours:
+            if fresh.get(hour.start) != hour:
+                verdict.differs(
+                    f"{fact.pool_id} {instant(hour.start)}: closed as {_told(hour)},"
+                    f" a fresh fold up to {fact.cutoff_seq} says {_told(fresh.get(hour.start))}"
+                )
+    verdict.checked.append("each closed pool-hour is that of a fresh fold of its cutoff")
+
+
+def _told(hour: PoolHour | None) -> str:
+    if hour is None:
+        return "nothing"
+    return ", ".join(f"{part.state} {part.gpu_microseconds}" for part in hour.states)
 
 
 def _sums(account_id: TenantId, found: list[Invoice], ratings: Ratings, verdict: Verdict) -> None:

@@ -23,20 +23,6 @@ from projections.holdings import Held, Holdings
 from projections.meter import HOUR_MS, Meter
 from projections.table import Table
 
-STATES = (
-    "down",
-    "maintenance",
-    "service",
-    "lent",
-    "overflow",
-    "borrowed",
-    "reserved_used",
-    "reserved_unused",
-    "held",
-    "idle",
-)
-"""The first that applies, for each unit at each instant."""
-
 USED = {"guaranteed": "reserved_used", "borrowed": "borrowed", "overflow": "overflow"}
 """What possession by a class counts as; unknown activity counts as used."""
 

@@ -31,7 +31,7 @@ from domain.timespan import FAR_FUTURE, seconds
 from domain.units import Piece
 from schemas.codec import from_plain, to_plain
 
-IMAGE_FORMAT = hashlib.sha256(b"gpuledger ledger image 3").digest()
+IMAGE_FORMAT = hashlib.sha256(b"gpuledger ledger image 4").digest()
 """Bears on what a snapshot means; a snapshot of another format is not read."""
 
 _POOL = ("id", "number", "site", "is_open")
@@ -93,6 +93,7 @@ def _image(ledger: Ledger) -> dict[str, Any]:
             for _, periods in sorted(ledger.periods.items())
             for period in periods
         ],
+        "pool_hours": ledger.pool_hours,
         "reports": ledger.reports,
         "versions": ledger.versions,
         "over": list(ledger.over),
@@ -280,6 +281,7 @@ def _restore_billing(ledger: Ledger, values: dict[str, Any]) -> None:
         period = from_plain(Period)(entry | {"row_root": bytes.fromhex(entry["row_root"])})
         periods = ledger.periods.get(period.tenant_id, ())
         ledger.periods[period.tenant_id] = (*periods, period)
+    ledger.pool_hours = values["pool_hours"]
 
 
 def _restore_pool(ledger: Ledger, values: dict[str, Any]) -> None:

@@ -161,7 +161,7 @@ def close(
     showback: Annotated[bool, typer.Option(help="no money changes hands")] = False,
 ) -> None:
     """Close a period: fix its cutoff, rate it, reconcile it, and seal its rows for good."""
-    from connectors.wiring.charging import closing_invoice, ratings_of
+    from connectors.wiring.charging import closing_invoice, open_hours, ratings_of
     from projections import reconciling
     from projections.closing import MixedCurrencies, seal_of
     from schemas.json_form import instant_of, render
@@ -171,9 +171,12 @@ def close(
     if not start or not end:
         raise typer.BadParameter("name a period: --month 2026-11, or --from and --to")
     with _dsn(None) as dsn, refusals_told():
-        verdict = reconciling.reconcile(ratings_of(dsn))
+        ratings = ratings_of(dsn)
+        verdict = reconciling.reconcile(ratings)
         if not verdict.holds:
             fail(REFUSED, f"not closed: {verdict.differences[0]}", "gpuledger charges reconcile")
+        for part in open_hours(ratings, instant_of(end)):
+            api().post("/v1/pool-hours", render(part), "")
         at = instant_of(start)
         if closing_invoice(ratings_of(dsn), account, at) is None:
             settlement = "showback" if showback else "chargeback"
@@ -190,6 +193,42 @@ def close(
     sealed = {"rows": seal.rows, "billed": f"{seal.billed} {seal.currency}"}
     sealed |= {"row_root": seal.row_root.hex(), "cutoff_seq": seal.cutoff_seq}
     tell({"sealed": sealed, "outcome": outcome}, [sealed], tuple(sealed))
+
+
+@charges_verb("close-hours")
+def close_hours(
+    pool: Annotated[str, typer.Argument(help="a pool; all when not given")] = "",
+    until: Annotated[str, typer.Option("--to", help="RFC 3339; now when not given")] = "",
+) -> None:
+    """Close pool-hours that are over: each must sum to its capacity, to the GPU-microsecond."""
+    from connectors.wiring.charging import open_hours, ratings_of
+    from schemas.json_form import instant_of, instant_text, render
+
+    closed: list[dict[str, Any]] = []
+    with _dsn(None) as dsn, refusals_told():
+        ratings = ratings_of(dsn)
+        end = instant_of(until) if until else ratings.books(ratings.seq)[0].last
+        for part in open_hours(ratings, end, pool):
+            api().post("/v1/pool-hours", render(part), "")
+            bounds = {
+                "first": instant_text(part.hours[0].start),
+                "last": instant_text(part.hours[-1].start),
+            }
+            closed.append({"pool": part.pool_id, "hours": len(part.hours), **bounds})
+    tell({"closed": closed}, closed, ("pool", "hours", "first", "last"))
+
+
+@charges_verb("hours")
+def hours(
+    start: Annotated[str, typer.Option("--from", help="RFC 3339; an hour ago when not given")] = "",
+    end: Annotated[str, typer.Option("--to", help="RFC 3339; 23 hours on when not given")] = "",
+) -> None:
+    """Closed pool-hours: what each state came to, and up to which position it was read."""
+    with refusals_told():
+        span = {name: text for name, text in (("from", start), ("to", end)) if text}
+        content = api().get("/v1/pool-hours", **span)
+    columns = ("pool_id", "start", "state", "gpu_microseconds", "cutoff_seq", "seq")
+    tell(content, content["pool_hours"], columns)
 
 
 def _month(text: str, zone: str) -> tuple[str, str]:

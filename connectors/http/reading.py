@@ -168,6 +168,16 @@ class ReadModels:
             **_reach(reader),
         )
 
+    async def pool_hours(self, start: int, end: int) -> Rows:
+        """Closed pool-hours over a span: each state's sum, and the position it was read up to."""
+        return await self.rows(
+            'SELECT pool_id, hour AS "start", state, gpu_microseconds::text AS gpu_microseconds,'
+            " cutoff_seq, seq FROM pool_hour WHERE hour >= %(start)s AND hour < %(end)s"
+            " ORDER BY pool_id, hour, state",
+            start=start,
+            end=end,
+        )
+
     async def is_reservation(self, reservation_id: str) -> bool:
         """Whether there is such a reservation, whosever it is."""
         sql = "SELECT 1 FROM reservation WHERE reservation_id = %(id)s"

@@ -47,6 +47,7 @@ READS = {
     "/v1/usage": "usage",
     "/v1/price-books": "prices",
     "/v1/periods": "periods",
+    "/v1/pool-hours": "pool_hours",
     "/v1/why/{subject}": "why",
     "/v1/events": "events",
     "/v1/projections": "projections",
@@ -221,6 +222,12 @@ class _Reads:
         await self._caught_up(request, "billing")
         rows = await self._models.periods(request.state.principal)
         return JSONResponse({"periods": instants_as_text(rows)})
+
+    async def pool_hours(self, request: Request) -> Response:
+        """Pool-hours that are closed, between two instants."""
+        await self._caught_up(request, "billing")
+        rows = await self._models.pool_hours(*_span(request))
+        return JSONResponse({"pool_hours": instants_as_text(rows)})
 
     async def projections(self, _: Request) -> Response:
         """How far each read model is."""

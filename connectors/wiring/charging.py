@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 from connectors.postgres.journal import JournalReader
 from connectors.postgres.recorded import recorded
+from domain.commands.billing import ClosePoolHours
 from domain.ids import TenantId
 from domain.periods import PeriodState
 from domain.record import Recorded
 from domain.timespan import Instant
+from projections.closing import hours_to_close
 from projections.folding import Ratings
 from projections.invoicing import Invoice, invoices
 from schemas.registry import registry
@@ -40,3 +42,9 @@ def all_invoices(ratings: Ratings, account: str = "") -> Iterator[Invoice]:
     for account_id in ratings.head().account_ids:
         if account in {"", account_id}:
             yield from invoices(account_id, ratings.head(), ratings.at)
+
+
+def open_hours(ratings: Ratings, until: Instant, pool_id: str = "") -> list[ClosePoolHours]:
+    """The commands that close what is still open of the pools' hours up to an instant."""
+    books, _ = ratings.books(ratings.seq)
+    return list(hours_to_close(books, until, pool_id))

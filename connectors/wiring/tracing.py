@@ -32,6 +32,7 @@ from connectors.traces.report import Report
 from domain.evolve import evolve
 from domain.ledger import Ledger
 from domain.merkle import Tree
+from domain.pool_hours import STATES
 from domain.record import Recorded
 from domain.submission import Submission
 from domain.timespan import FAR_FUTURE, Instant, Timespan
@@ -42,7 +43,7 @@ from projections.projection import Projection, state_hash
 from projections.rating import OUTSIDE, Tariffs, rate
 from projections.reconciling import Verdict, books
 from projections.table import Table
-from projections.usage import STATES, CapacityRow, Usage, UsageRow
+from projections.usage import CapacityRow, Usage, UsageRow
 from schemas.image import IMAGE_FORMAT, hash_of, image_of
 from schemas.registry import registry
 

@@ -1,6 +1,6 @@
 """Commands: what is asked of the ledger, in the imperative, one class each."""
 
-from domain.commands.billing import ClosePeriod, PublishPriceBook, SealPeriod
+from domain.commands.billing import ClosePeriod, ClosePoolHours, PublishPriceBook, SealPeriod
 from domain.commands.node import (
     CancelMaintenance,
     CordonNode,
@@ -77,6 +77,7 @@ Command = (
     | PublishPriceBook
     | ClosePeriod
     | SealPeriod
+    | ClosePoolHours
 )
 
 COMMANDS: dict[str, type[Command]] = {command.__name__: command for command in Command.__args__}
@@ -94,6 +95,7 @@ __all__ = [
     "ChangePolicy",
     "ClosePeriod",
     "ClosePool",
+    "ClosePoolHours",
     "CloseTenant",
     "Command",
     "ConfirmClock",

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from domain.ids import TenantId
+from domain.ids import PoolId, TenantId
 from domain.periods import Settlement
+from domain.pool_hours import PoolHour
 from domain.pricing import Rate, UnusedSplit
 from domain.timespan import FAR_FUTURE, Instant
 
@@ -45,3 +46,12 @@ class SealPeriod:
     row_root: bytes
     billed: str
     currency: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClosePoolHours:
+    """Make hours of a pool final, as the facts up to a position tell them; each must balance."""
+
+    pool_id: PoolId
+    cutoff_seq: int
+    hours: tuple[PoolHour, ...]

@@ -13,6 +13,7 @@ from domain.decide import (
     health,
     nodes,
     planning,
+    pool_hours,
     pools,
     preempting,
     reports,
@@ -67,6 +68,7 @@ RULES: dict[type[Command], Rule] = {
     c.PublishPriceBook: billing.publish_price_book,
     c.ClosePeriod: billing.close_period,
     c.SealPeriod: billing.seal_period,
+    c.ClosePoolHours: pool_hours.close_pool_hours,
 }
 assert RULES.keys() == set(COMMANDS.values())
 

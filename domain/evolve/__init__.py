@@ -25,6 +25,7 @@ STEPS: dict[type[facts.Fact], Step] = {
     pool.PoolFrozen: fleet.pool_frozen,
     pool.PoolThawed: fleet.pool_thawed,
     pool.PoolClosed: fleet.pool_closed,
+    pool.PoolHoursClosed: billing.pool_hours_closed,
     pool.PreemptionOrdered: _nothing,
     level.DomainFailed: _nothing,
     level.DomainRecovered: _nothing,

@@ -1,8 +1,9 @@
 """How the facts of prices and periods change the ledger."""
 
-from domain.facts import billing
+from domain.facts import billing, pool
 from domain.ledger import Ledger
 from domain.periods import Period, PeriodState
+from domain.pool_hours import HOUR
 from domain.pricing import PriceVersion
 from domain.timespan import Instant
 
@@ -47,3 +48,8 @@ def period_closed(ledger: Ledger, fact: billing.PeriodClosed, at: Instant) -> No
         fact.row_root,
     )
     ledger.undo.put(ledger.periods, fact.tenant_id, (*before, closed))
+
+
+def pool_hours_closed(ledger: Ledger, fact: pool.PoolHoursClosed, at: Instant) -> None:
+    """The hours of a pool are closed up to here."""
+    ledger.undo.put(ledger.pool_hours, fact.pool_id, Instant(fact.hours[-1].start + HOUR))

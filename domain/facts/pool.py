@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from domain.facts.fact import OfPool
 from domain.ids import OrderId, PoolId, ReservationId
 from domain.policy import PoolPolicy
+from domain.pool_hours import PoolHour
 from domain.sealed import Sealed
 from domain.timespan import Instant
 
@@ -66,3 +67,12 @@ class PreemptionOrdered(OfPool):
     asked_milli: int
     moved_milli: int
     note: Sealed | None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolHoursClosed(OfPool):
+    """Hours of a pool are final: by the facts up to a position, their states fill its capacity."""
+
+    pool_id: PoolId
+    cutoff_seq: int
+    hours: tuple[PoolHour, ...]

@@ -53,6 +53,10 @@ def test_a_month_is_priced_closed_and_proven(running: Running, tmp_path: Path) -
     sealed = json.loads(closed.stdout)["sealed"]
     assert sealed["rows"] >= 1
     eventually(lambda: [p["state"] for p in periods(running, "team-b")] == ["closed"])
+    done = running.cli("--as", "finance", "charges", "close-hours", "--json")
+    assert (done.returncode, json.loads(done.stdout)["closed"]) == (0, []), "no hour is over yet"
+    assert running.cli("--as", "team-a", "charges", "hours").returncode == 1
+    assert json.loads(running.cli("charges", "hours", "--json").stdout) == {"pool_hours": []}
     assert periods(running, "team-b")[0]["row_root"] == sealed["row_root"]
     assert periods(running, "team-a") == []
 
