@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from connectors.cli.console import REFUSED, fail, folder, options
+from connectors.cli.console import REFUSED, fail, folder
 from connectors.running.files import read_service
 
 
@@ -13,7 +13,7 @@ def database() -> Iterator[str]:
     from connectors.embedded.folder import DataFolder, FolderRefused
     from connectors.wiring import stores
 
-    if not options.data and not folder().exists():
+    if not folder().exists():
         fail(REFUSED, f"{folder()} is no data folder", "name one with --data")
     service = read_service(folder())
     if service is not None:
