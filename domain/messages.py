@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from domain.ids import TenantId
 from domain.refusals import Offer
+from domain.timespan import Instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,5 +27,20 @@ class CommandOutcome:
     offset: int
 
 
-MESSAGES: dict[str, type] = {CommandOutcome.__name__: CommandOutcome}
+@dataclass(frozen=True, slots=True)
+class ClosedCharge:
+    """One charge row of a closed period, its columns named as FOCUS 1.4 names them."""
+
+    row_id: str
+    tenant_id: TenantId
+    start: Instant
+    closed_seq: int
+    number: int
+    rows: int
+    columns: Mapping[str, str]
+
+
+MESSAGES: dict[str, type] = {
+    message.__name__: message for message in (CommandOutcome, ClosedCharge)
+}
 """Every message, by the name that its schema bears."""

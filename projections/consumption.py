@@ -80,6 +80,8 @@ class Terms:
     periods: dict[TenantId, tuple[Period, ...]] = field(default_factory=dict)
     tenants: dict[TenantId, TenantLife] = field(default_factory=dict)
     seals: dict[tuple[TenantId, Instant], billing.PeriodClosed] = field(default_factory=dict)
+    seal_seqs: dict[tuple[TenantId, Instant], int] = field(default_factory=dict)
+    """Where each seal stands in the log."""
     sites: dict[PoolId, str] = field(default_factory=dict)
     pool_hours: list[PoolHoursClosed] = field(default_factory=list)
 
@@ -125,6 +127,7 @@ class Terms:
                 closed = Period(*bounds, PeriodState.CLOSED, last.cutoff_seq, fact.row_root)
                 self.periods[fact.tenant_id] = (*before, closed)
                 self.seals[fact.tenant_id, fact.start] = fact
+                self.seal_seqs[fact.tenant_id, fact.start] = recorded.seq
             case tenant.TenantRegistered(tenant_id=name, parent_id=parent):
                 self.tenants[name] = TenantLife(parent, recorded.occurred_at)
             case tenant.TenantClosed(tenant_id=name):

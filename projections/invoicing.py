@@ -60,10 +60,9 @@ def invoices(account_id: TenantId, head: Rated, rated_at: RatedAt) -> Iterator[I
         rated = rated_at(period.cutoff_seq)
         yield invoice_of(period, rated, before, past)
         before, past = rated, [*past, period.span]
-    for period in _open_months(account_id, head, past):
-        is_first = not past or period.start == past[-1].end
-        corrected = past if is_first else []
-        yield invoice_of(period, head, before, corrected, is_first=not past and is_first)
+    for number, period in enumerate(_open_months(account_id, head, past)):
+        corrected = past if number == 0 else []
+        yield invoice_of(period, head, before, corrected, is_first=not past and number == 0)
 
 
 def invoice_of(

@@ -11,7 +11,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import typer
 
 from connectors.cli.console import (
+    NOT_REACHABLE,
     REFUSED,
+    USED_WRONGLY,
     api,
     fail,
     group,
@@ -126,16 +128,19 @@ def reconcile(
     file: Annotated[
         Path | None, typer.Option(help="rows by the hour, as exported, to compare one by one")
     ] = None,
+    kept: Annotated[
+        bool, typer.Option("--kept", help="compare the rows that `charges load` keeps")
+    ] = False,
     data: From = None,
 ) -> None:
     """Prove that rows are what a fresh rating of the log says, and that pool-hours sum to capacity."""
     from connectors.exports.charges import read_file
-    from connectors.wiring.charging import ratings_of
+    from connectors.wiring.charging import kept_rows, ratings_of
     from projections import reconciling
 
     with _dsn(data) as dsn:
         try:
-            rows = read_file(file) if file else None
+            rows = read_file(file) if file else kept_rows(dsn) if kept else None
             verdict = reconciling.reconcile(ratings_of(dsn), rows)
         except (OSError, ValueError) as error:
             fail(REFUSED, f"{file}: {error}")
@@ -193,6 +198,47 @@ def close(
     sealed = {"rows": seal.rows, "billed": f"{seal.billed} {seal.currency}"}
     sealed |= {"row_root": seal.row_root.hex(), "cutoff_seq": seal.cutoff_seq}
     tell({"sealed": sealed, "outcome": outcome}, [sealed], tuple(sealed))
+
+
+@charges_verb("load")
+def load(data: From = None) -> None:
+    """Keep the rows of closed periods, and those of open ones until the next load, for SQL."""
+    from connectors.postgres.charges import RowsDiffer
+    from connectors.wiring import charging
+
+    with _dsn(data) as dsn:
+        try:
+            closed, still_open = charging.load(dsn, charging.ratings_of(dsn))
+        except RowsDiffer as error:
+            fail(REFUSED, f"not kept: {error}", "gpuledger charges reconcile")
+            return
+    told = {"closed_rows_added": closed, "open_rows": still_open}
+    tell(told, [told], tuple(told))
+
+
+@charges_verb("publish")
+def publish(data: From = None) -> None:
+    """Load, and tell the rows of closed periods on Kafka's charges.v1: each once, in order."""
+    from kafka.errors import KafkaError
+
+    from connectors.postgres.charges import RowsDiffer
+    from connectors.wiring import charging, publishing
+
+    with _dsn(data) as dsn:
+        try:
+            settings = publishing.settings_from()
+            closed, _ = charging.load(dsn, charging.ratings_of(dsn))
+            sent = publishing.publish(dsn, settings)
+        except RowsDiffer as error:
+            fail(REFUSED, f"not kept: {error}", "gpuledger charges reconcile")
+        except publishing.KafkaNotConfigured as error:
+            fail(USED_WRONGLY, str(error))
+        except (publishing.ChargesDiffer, publishing.BadRecord, publishing.TopicsUnsafe) as error:
+            fail(REFUSED, str(error))
+        except KafkaError as error:
+            fail(NOT_REACHABLE, f"Kafka says: {error}", "is KAFKA_BOOTSTRAP_SERVERS right?")
+    told = {"closed_rows_added": closed, "rows_published": sent}
+    tell(told, [told], tuple(told))
 
 
 @charges_verb("close-hours")

@@ -56,10 +56,10 @@ def consumer_of(settings: KafkaSettings, **more: Any) -> KafkaConsumer:  # noqa:
     )
 
 
-def tail_of(settings: KafkaSettings, topic: str, partition: int) -> Tail | None:
-    """The last committed event of a partition; None when it has none.
+def last_record(settings: KafkaSettings, topic: str, partition: int) -> Any:  # noqa: ANN401 - a record
+    """The last committed record of a partition; None when it has none.
 
-    Raises kafka-python's `KafkaError`, and `BadRecord` when the last record is none of ours.
+    Raises kafka-python's `KafkaError`.
     """
     place = TopicPartition(topic, partition)
     consumer = consumer_of(settings, auto_offset_reset="none")
@@ -71,15 +71,24 @@ def tail_of(settings: KafkaSettings, topic: str, partition: int) -> Tail | None:
         while end > begin:
             first = max(begin, end - back)
             last = _last_between(consumer, place, first, end)
-            if last is not None:
-                event, epoch = event_of(last, registry())
-                return Tail(event, epoch, last.offset)
-            if first == begin:
-                return None
+            if last is not None or first == begin:
+                return last
             back *= 2
         return None
     finally:
         consumer.close()
+
+
+def tail_of(settings: KafkaSettings, topic: str, partition: int) -> Tail | None:
+    """The last committed event of a partition; None when it has none.
+
+    Raises kafka-python's `KafkaError`, and `BadRecord` when the last record is none of ours.
+    """
+    last = last_record(settings, topic, partition)
+    if last is None:
+        return None
+    event, epoch = event_of(last, registry())
+    return Tail(event, epoch, last.offset)
 
 
 def _last_between(consumer: KafkaConsumer, place: TopicPartition, first: int, end: int) -> Any:  # noqa: ANN401 - a record

@@ -1,7 +1,8 @@
 """Charges of a database: its log folded, rated, and checked."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from connectors.postgres.charges import ChargePeriod, ChargeTables
 from connectors.postgres.journal import JournalReader
 from connectors.postgres.recorded import recorded
 from domain.commands.billing import ClosePoolHours
@@ -10,6 +11,7 @@ from domain.periods import PeriodState
 from domain.record import Recorded
 from domain.timespan import Instant
 from projections.closing import hours_to_close
+from projections.focus import Row, focus_rows
 from projections.folding import Ratings
 from projections.invoicing import Invoice, invoices
 from schemas.registry import registry
@@ -48,3 +50,34 @@ def open_hours(ratings: Ratings, until: Instant, pool_id: str = "") -> list[Clos
     """The commands that close what is still open of the pools' hours up to an instant."""
     books, _ = ratings.books(ratings.seq)
     return list(hours_to_close(books, until, pool_id))
+
+
+def load(dsn: str, ratings: Ratings) -> tuple[int, int]:
+    """Rows for finance's views: closed periods once, open ones anew; how many of each.
+
+    Raises `RowsDiffer` when a closed period's rows are not those of its seal.
+    """
+    terms = ratings.head().terms
+    still_open: list[tuple[ChargePeriod, Iterable[Row]]] = []
+    closed = 0
+    with ChargeTables(dsn) as tables:
+        kept = tables.closed()
+        for invoice in all_invoices(ratings):
+            key = (invoice.period.tenant_id, invoice.period.start)
+            seq = terms.seal_seqs.get(key, 0)
+            rated = invoice.rated
+            which = ChargePeriod(invoice.period, rated.seq, rated.until, seq)
+            if not seq:
+                still_open.append((which, focus_rows(invoice)))
+            elif key not in kept:
+                closed += tables.keep(which, focus_rows(invoice))
+        return closed, tables.replace_open(still_open)
+
+
+def kept_rows(dsn: str) -> Iterator[Row]:
+    """The rows that finance's views show, as text."""
+    tables = ChargeTables(dsn)
+    try:
+        yield from tables.rows()
+    finally:
+        tables.close()

@@ -294,3 +294,14 @@ def test_hours_follow_each_other_without_a_gap() -> None:
     for one, two in pairwise(rows):
         assert one["ChargePeriodEnd"] == two["ChargePeriodStart"]
     assert total(rows, "PricingQuantity") == Decimal("3.6")
+
+
+def test_open_months_bill_each_hour_in_one_of_them() -> None:
+    world = BilledWorld()
+    world.ran(world.booked(b.book(gpus=1, start=1, end=2)), b.at(1), b.at(2))
+    later = 40 * 24
+    world.ran(
+        world.booked(b.book(gpus=1, start=later, end=later + 1)), b.at(later), b.at(later + 1)
+    )
+    january, february = world.invoices()
+    assert [len(january.rows), len(february.rows)] == [1, 1]
