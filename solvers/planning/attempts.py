@@ -15,8 +15,10 @@ Places = Mapping[int, tuple[int, tuple[int, ...]]]
 
 LOOKS_MAX = 4_000_000
 """Most (reservation, node) pairs for orders that look at every node each time."""
-GOOD_SHARE = 0.98
+GOOD_SHARE = 0.985
 """Of the bound: a large instance that is placed as well as this is tried in no other order."""
+AREA_FIRST = 0.98
+"""Of the area of what the flow admits in full: those who make it up are placed before the rest."""
 RUNS_FIRST = 1024
 
 
@@ -45,8 +47,10 @@ class Placement:
         self.plan = self.plan._replace(nodes=np.concatenate([nodes, np.zeros_like(nodes)]))
 
     def sweep(self, order: Ints, starts: Ints) -> None:
-        """Place some in the order of their starts."""
-        columns = self.columns
+        """Place some in the order of their starts, around those of them that are placed already."""
+        columns, plan = self.columns, self.plan
+        starts = np.where(plan.first >= 0, plan.start, starts)
+        order = order[np.argsort(starts[order], kind="stable")]
         ends = starts[order] + columns.asks.duration[order]
         by_end = order[np.argsort(ends, kind="stable")]
         now, bits = free_levels(columns.fleet)
@@ -89,37 +93,83 @@ def _no_plan(asks: int, runs: int) -> Plan:
 
 
 def best_placement(columns: Columns, guide: Guide) -> Placement:
-    """The placement of most value among a few orders; the first of equals."""
-    is_large = len(columns.value) * len(columns.fleet.gpus) > LOOKS_MAX
-    best: Placement | None = None
-    for placement in _attempts(columns, guide):
-        if best is None or placement.value() > best.value():
-            best = placement
-        if best.value() >= guide.bound or (is_large and best.value() >= GOOD_SHARE * guide.bound):
+    """The placement of most value among a few orders; the first of equals.
+
+    Of a large instance only the best is filled up with what the flow does not admit in full.
+    """
+    if len(columns.value) * len(columns.fleet.gpus) > LOOKS_MAX:
+        best = _best(_swept(columns, guide), GOOD_SHARE * guide.bound)
+        best.fill(_by_worth(columns, guide))
+        return best
+    return _best(_filled(columns, guide), guide.bound)
+
+
+def _best(attempts: Iterator[Placement], enough: float) -> Placement:
+    best = next(attempts)
+    while best.value() < enough:
+        placement = next(attempts, None)
+        if placement is None:
             break
-    assert best is not None
+        if placement.value() > best.value():
+            best = placement
     return best
 
 
-def _attempts(columns: Columns, guide: Guide) -> Iterator[Placement]:
-    asks, value = columns.asks, columns.value
-    count = len(value)
-    everyone = np.arange(count)
-    area = np.maximum(columns.size * asks.duration, 1)
-    density = value / area
-    whole = asks.nodes > 0
-    started = asks.started > 0
-    by_worth = np.lexsort((everyone, -area, -density, -guide.share, ~started))
-    for least in (1.0, 1e-9):
-        chosen = np.flatnonzero((guide.share >= least) & (asks.latest >= asks.release))
-        start = guide.starts[chosen]
-        keys = (chosen, -columns.size[chosen], ~whole[chosen], ~started[chosen], start)
+def _area(columns: Columns) -> Ints:
+    """GPUs times duration, at least 1."""
+    found: Ints = np.maximum(columns.size * columns.asks.duration, 1)
+    return found
+
+
+def _by_worth(columns: Columns, guide: Guide) -> Ints:
+    """Everyone: what the flow admits first, then by value for its GPUs and time, large first."""
+    area = _area(columns)
+    everyone = np.arange(len(area))
+    keys = (everyone, -area, -columns.value / area, -guide.share, columns.asks.started == 0)
+    return np.lexsort(keys)
+
+
+def _in_time(columns: Columns, guide: Guide, least: float) -> Ints:
+    """Those of whom the flow admits at least a share, by start; whole nodes first, then large."""
+    asks = columns.asks
+    chosen = np.flatnonzero((guide.share >= least) & (asks.latest >= asks.release))
+    whole, started = asks.nodes[chosen] > 0, asks.started[chosen] > 0
+    keys = (chosen, -columns.size[chosen], ~whole, ~started, guide.starts[chosen])
+    found: Ints = chosen[np.lexsort(keys)]
+    return found
+
+
+def _swept(columns: Columns, guide: Guide) -> Iterator[Placement]:
+    """Placements of what the flow admits in full: by start alone, or what is hard to place first.
+
+    Gangs that need one rack are placed before anything breaks racks up; where no rack matters,
+    those few that make up most of the area come before the many small ones.
+    """
+    asks = columns.asks
+    order = _in_time(columns, guide, 1.0)
+    area = _area(columns)[order]
+    by_area = order[np.lexsort((order, -area, asks.started[order] == 0))]
+    most = np.searchsorted(np.cumsum(np.sort(area)[::-1]), AREA_FIRST * area.sum())
+    gangs = order[asks.nodes[order] > 1]
+    by_size = np.lexsort((gangs, guide.starts[gangs], -asks.nodes[gangs], asks.started[gangs] == 0))
+    firsts = [order[:0], by_area[:most]]
+    for first in [gangs[by_size], *firsts] if asks.one_rack.any() else firsts:
         placement = Placement(columns)
-        placement.sweep(chosen[np.lexsort(keys)], guide.starts)
-        placement.fill(by_worth)
+        placement.fill(first)
+        placement.sweep(order, guide.starts)
         yield placement
-    if count * len(columns.fleet.gpus) > LOOKS_MAX:
-        return
+
+
+def _filled(columns: Columns, guide: Guide) -> Iterator[Placement]:
+    """Placements by sweeps that are filled up, and by orders that look at every node each time."""
+    asks, value, area = columns.asks, columns.value, _area(columns)
+    everyone = np.arange(len(value))
+    density, started = value / area, asks.started > 0
+    for least in (1.0, 1e-9):
+        placement = Placement(columns)
+        placement.sweep(_in_time(columns, guide, least), guide.starts)
+        placement.fill(_by_worth(columns, guide))
+        yield placement
     for order in (
         np.lexsort((everyone, -area, -density, ~started)),
         np.lexsort((everyone, -columns.size, -density, ~started)),

@@ -32,7 +32,7 @@ class Columns:
         """Nothing placed: only the spans in which nodes are down."""
         asks = self.asks
         begin = int(asks.release.min(initial=0))
-        end = int((np.maximum(asks.latest, asks.release) + asks.duration).max(initial=1))
+        end = 1 + int(np.maximum(asks.latest, asks.release).max(initial=begin))
         limits = np.concatenate([self.fleet.gpus, self.quota])
         shared = not asks.exclusive.any()
         rows = make_rows(limits, len(self.fleet.gpus), (begin, end), shared=shared)

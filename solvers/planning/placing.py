@@ -223,8 +223,9 @@ def _tightest(asks, fleet, rows, r, start, bits, chosen):  # type: ignore[no-unt
 def sweep(asks, fleet, rows, plan, order, by_end, starts, state, now, bits):  # type: ignore[no-untyped-def]
     """Place `order` (by start) at `starts`; `state` is [next of order, next of by_end].
 
-    `now` and `bits` hold how many GPUs of each node are free at the present start, by what the
-    sweep itself has placed. What finds no place is left. True when all of `order` was tried.
+    `now` and `bits` hold how many GPUs of each node are free at the present start, by what of
+    `order` is placed, before the sweep or by it. What finds no place is left. True when all of
+    `order` was tried.
     """
     count = fleet.gpus.shape[0]
     chosen = np.zeros(count, np.int64)
@@ -244,6 +245,14 @@ def sweep(asks, fleet, rows, plan, order, by_end, starts, state, now, bits):  # 
                 _level(now, fleet, bits, node, now[node], free)
                 empty[node] = 1 if free == fleet.gpus[node] else 0
             state[1] += 1
+        if plan.first[r] >= 0:
+            for j in range(plan.length[r]):
+                node = plan.nodes[plan.first[r] + j]
+                free = now[node] - _amount(asks, fleet, r, node)
+                _level(now, fleet, bits, node, now[node], free)
+                empty[node] = 0
+            state[0] += 1
+            continue
         got = _at_home(asks, fleet, rows, r, start, chosen)
         if got == 0 and not asks.started[r]:
             if asks.nodes[r] == 0:

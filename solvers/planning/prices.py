@@ -29,7 +29,7 @@ ROUNDS_FLEXIBLE = 3
 RELAXATIONS_MAX = 2_000_000_000
 """Most arcs looked at while duals are worked out."""
 UNITS_MAX = 1 << 58
-INSTANTS_MAX = 4096
+INSTANTS_MAX = 3072
 """Instants of one flow; of more starts, evenly spread ones stand for all."""
 
 

@@ -19,7 +19,10 @@ ROOM_FIRST = 8
 """Segments that a row has room for at first."""
 SLOT_MOST = 255
 SLOTS = 1024
-"""Slots of equal width in which the most in use is kept, to answer quickly where they can."""
+"""Slots of equal width in which the most in use is kept, to answer quickly where they can.
+
+The last one reaches to the end of time.
+"""
 
 Ints = NDArray[np.int64]
 
@@ -125,12 +128,13 @@ def slot_peaks(rows, start, end, amount, found):  # type: ignore[no-untyped-def]
     """
     slots, limits, grid = rows.slots, rows.limit, rows.grid
     begin, width, shared = grid[0], grid[1], grid[2] > 0
-    low, high = (start - begin) // width, (end - 1 - begin) // width
-    if start < begin or high >= SLOTS:
+    if start < begin:
         found[:] = UNKNOWN
         return
+    low = min(SLOTS - 1, (start - begin) // width)
+    high = min(SLOTS - 1, (end - 1 - begin) // width)
     first = low if start == begin + low * width else low + 1
-    last = high if end == begin + (high + 1) * width else high - 1
+    last = high if high < SLOTS - 1 and end == begin + (high + 1) * width else high - 1
     for row in range(slots.shape[0]):
         most = limits[row] - amount if amount > 0 else 0
         peak = np.int64(0)
@@ -183,10 +187,11 @@ def exact_peaks(rows, start, end, amount, tenant, exclusive, found):  # type: ig
 def _fill_slots(rows, row, start, end, amount):  # type: ignore[no-untyped-def]
     """Bring the slots of a row in step after that much more is held throughout [start, end)."""
     begin, width = rows.grid[0], rows.grid[1]
-    low = max(0, (start - begin) // width)
+    low = min(SLOTS - 1, max(0, (start - begin) // width))
     high = min(SLOTS - 1, (end - 1 - begin) // width)
     for slot in range(low, high + 1):
-        slot_start, slot_end = begin + slot * width, begin + (slot + 1) * width
+        slot_start = begin + slot * width
+        slot_end = slot_start + width if slot < SLOTS - 1 else -BEGIN
         if start <= slot_start and slot_end <= end:
             rows.slots[row, slot] = min(SLOT_MOST, rows.slots[row, slot] + amount)
             continue
