@@ -48,6 +48,8 @@ class Reservation:
     """The preemption that it yields to."""
     intent_version: int = 0
     """The stream version of the last fact that changed what is intended."""
+    waits_since: Instant | None = None
+    """When it was queued, if it ever was: its place among those who wait."""
 
     @property
     def holder_id(self) -> ReservationId:

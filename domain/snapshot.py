@@ -1,12 +1,13 @@
 """What a planner sees: one pool at one position of the log, as plain values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from domain.fleet_state import Pool
 from domain.ids import NodeId, PoolId, ReservationId, TenantId
 from domain.ledger import Ledger
 from domain.reservation import Reservation
-from domain.sizes import Parts, Shape, parts_of
+from domain.sizes import Parts, ReservationClass, Shape, parts_of
 from domain.timespan import Instant, seconds
 from domain.units import Piece
 
@@ -44,6 +45,9 @@ class PlanAsk:
     end: Instant
     at: tuple[Piece, ...] = ()
     """Where it is now; empty while it waits."""
+    klass: ReservationClass = ReservationClass.GUARANTEED
+    place: int = 0
+    """Of one that waits, how many came before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ def problem_of(ledger: Ledger, pool_id: PoolId, from_seq: int, now: Instant) -> 
     they are.
     """
     pool = ledger.pools[pool_id]
-    waiting = tuple(_ask(ledger, ledger.reservations[r]) for r in sorted(pool.queued))
+    waiting = _waiting(ledger, pool)
     movable: list[PlanAsk] = []
     fixed: list[PlanHold] = []
     for reservation in sorted(ledger.reservations.values(), key=lambda r: r.id):
@@ -109,6 +113,17 @@ def problem_of(ledger: Ledger, pool_id: PoolId, from_seq: int, now: Instant) -> 
     return PlanProblem(pool_id, from_seq, gap, nodes, tuple(fixed), tuple(movable), waiting)
 
 
+def _waiting(ledger: Ledger, pool: Pool) -> tuple[PlanAsk, ...]:
+    """Who waits in a pool, by id, each with its place in the queue."""
+    queue = sorted(
+        (ledger.reservations[name] for name in pool.queued),
+        key=lambda r: (r.waits_since or 0, r.id),
+    )
+    places = {reservation.id: place for place, reservation in enumerate(queue)}
+    asks = (_ask(ledger, ledger.reservations[name]) for name in sorted(places))
+    return tuple(replace(ask, place=places[ask.id]) for ask in asks)
+
+
 def _ask(ledger: Ledger, reservation: Reservation) -> PlanAsk:
     pool = ledger.pools[reservation.pool_id]
     parts = parts_of(reservation.size, max(1, pool.node_gpus(reservation.shape.models)))
@@ -120,6 +135,7 @@ def _ask(ledger: Ledger, reservation: Reservation) -> PlanAsk:
         reservation.start,
         reservation.end,
         tuple(sorted(h.piece for h in reservation.holdings)),
+        reservation.klass,
     )
 
 

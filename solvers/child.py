@@ -9,6 +9,7 @@ import pickle
 import resource
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
@@ -68,9 +69,24 @@ def solve_in_child(
 ) -> PlanAnswer:
     """A checked answer; without one, everything that waits was not found in time.
 
-    The evidence's `outcome` is `solved`, `timeout`, `crashed`, `broken` (the checker found a
-    fault: a status is never trusted) or `unreadable`.
+    A refusal is proven only when a second configuration in a second child, checked as well, is
+    optimal and admits no better. The evidence's `outcome` is `solved`, `timeout`, `crashed`,
+    `broken` (the checker found a fault: a status is never trusted) or `unreadable`.
     """
+    answer = _checked(problem, solve or _search, wall_seconds, memory_bytes)
+    answer = replace(answer, is_proven=False)
+    if not answer.refused or answer.evidence.get("status") != "OPTIMAL":
+        return answer
+    again = _checked(problem, _search_again, wall_seconds, memory_bytes)
+    from solvers.repacking import confirmed
+
+    return confirmed(problem, answer, again)
+
+
+def _checked(
+    problem: PlanProblem, solve: Solve, wall_seconds: float, memory_bytes: int
+) -> PlanAnswer:
+    """What one child answers, or a name for what went wrong with it."""
     outcome, told = steps_in_child(
         _solved, (solve, problem), wall_seconds=wall_seconds, memory_bytes=memory_bytes
     )
@@ -83,8 +99,7 @@ def solve_in_child(
         return _nothing(problem, "unreadable", error=type(error).__name__)
     if found:
         return _nothing(problem, "broken", fault=found[0])
-    answer.evidence["outcome"] = "solved"
-    return answer
+    return replace(answer, evidence={**answer.evidence, "outcome": "solved"})
 
 
 def _nothing(problem: PlanProblem, outcome: str, **more: str) -> PlanAnswer:
@@ -92,12 +107,20 @@ def _nothing(problem: PlanProblem, outcome: str, **more: str) -> PlanAnswer:
     return PlanAnswer(refused=waiting, evidence={"outcome": outcome, **more})
 
 
-def _solved(given: tuple[Solve | None, PlanProblem]) -> Iterator[PlanAnswer]:
-    solve, problem = given
-    if solve is None:
-        from solvers.repacking import repack
+def _search(problem: PlanProblem) -> PlanAnswer:
+    from solvers.repacking import search
 
-        solve = repack
+    return search(problem)
+
+
+def _search_again(problem: PlanProblem) -> PlanAnswer:
+    from solvers.repacking import search_again
+
+    return search_again(problem)
+
+
+def _solved(given: tuple[Solve, PlanProblem]) -> Iterator[PlanAnswer]:
+    solve, problem = given
     yield solve(problem)
 
 

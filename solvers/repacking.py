@@ -1,8 +1,9 @@
 """Making room for waiting requests by moving what may move: a CP-SAT model, GPU by GPU.
 
 Each part of a reservation (a whole node, or GPUs on one node) is an optional interval on every
-GPU that it could sit on; the intervals of one GPU never overlap. Admit first, then move little,
-then take the lowest names, so that equal problems give equal plans.
+GPU that it could sit on; the intervals of one GPU never overlap. Admit GPUs class by class, then
+whoever waits longest, then move little, then take the lowest names, so that equal problems give
+equal plans.
 """
 
 import hashlib
@@ -13,6 +14,7 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from domain.ids import NodeId, ReservationId
+from domain.sizes import ReservationClass
 from domain.snapshot import PlanAnswer, PlanAsk, PlanNode, PlanProblem
 from domain.timespan import MICROSECONDS
 from domain.units import MILLI_PER_GPU, Piece
@@ -21,7 +23,11 @@ DETERMINISTIC_SECONDS = 20.0
 WALL_SECONDS_MAX = 30.0
 PLACES_MAX = 20_000
 """Most (part, GPU) pairs in one model; more is not tried."""
-MOVE_COST, ADMIT_GAIN = 10_000, 10_000_000
+MOVE_COST = 10_000
+CLASSES = (ReservationClass.GUARANTEED, ReservationClass.OVERFLOW, ReservationClass.BORROWED)
+"""In the order in which they are admitted."""
+WEIGHT_MAX = 1 << 61
+"""Of all that an objective can sum up to."""
 RENUMBER_COST = 600
 """Of another GPU on the node where a reservation sits anyway: above any rank, below a move."""
 RANK_MAX = 500
@@ -39,8 +45,17 @@ class _Part:
     on_gpu: dict[tuple[str, int], Any] = field(default_factory=dict)
 
 
-def repack(problem: PlanProblem) -> PlanAnswer:
-    """Solve a problem in this process; the same problem gives the same answer."""
+def search(problem: PlanProblem) -> PlanAnswer:
+    """The best plan that the first configuration finds; nothing that it refuses is proven yet."""
+    return _search(problem, is_second=False)
+
+
+def search_again(problem: PlanProblem) -> PlanAnswer:
+    """The same by a second configuration: another seed, without presolve and linear relaxation."""
+    return _search(problem, is_second=True)
+
+
+def _search(problem: PlanProblem, *, is_second: bool) -> PlanAnswer:
     parts = [part for ask in (*problem.movable, *problem.waiting) for part in _parts(ask)]
     places = sum(len(list(_places(part, problem.nodes))) for part in parts)
     if places > PLACES_MAX or any(ask.parts.share_milli for ask in problem.waiting):
@@ -50,22 +65,57 @@ def repack(problem: PlanProblem) -> PlanAnswer:
     admit = {ask.id: model.new_bool_var(f"admit {ask.id}") for ask in problem.waiting}
     _place(model, problem, parts, admit)
     _objective(model, problem, parts, admit)
-    solver = _solver(seed=1)
+    solver = _solver(seed=2 if is_second else 1)
+    if is_second:
+        solver.parameters.cp_model_presolve = False
+        solver.parameters.linearization_level = 0
     status = solver.solve(model)
     evidence = {
         "solver": f"ortools {_version()}",
         "status": solver.status_name(status),
-        "seed": "1",
+        "seed": "2" if is_second else "1",
         "limit": f"{DETERMINISTIC_SECONDS} deterministic seconds",
         "model": hashlib.sha256(str(model.proto).encode()).hexdigest(),
         "places": str(places),
     }
     if status not in {cp_model.OPTIMAL, cp_model.FEASIBLE}:
         return PlanAnswer(refused=tuple(admit), evidence=evidence)
-    answer = _read(problem, parts, admit, solver, evidence)
-    if not answer.refused or status != cp_model.OPTIMAL:
-        return answer
-    return replace(answer, is_proven=_is_confirmed(model, solver, evidence))
+    return _read(problem, parts, admit, solver, evidence)
+
+
+def repack(problem: PlanProblem) -> PlanAnswer:
+    """Solve in this process, and confirm a refusal; the same problem gives the same answer."""
+    answer = search(problem)
+    return confirmed(problem, answer, search_again(problem)) if is_final(answer) else answer
+
+
+def is_final(answer: PlanAnswer) -> bool:
+    """Whether an answer refuses somebody for good, and so needs to be confirmed."""
+    return bool(answer.refused) and answer.evidence.get("status") == "OPTIMAL"
+
+
+def confirmed(problem: PlanProblem, answer: PlanAnswer, again: PlanAnswer) -> PlanAnswer:
+    """An answer whose refusals are proven if a second, optimal one admits no better.
+
+    A refusal is final, and this release of the solver is known to be wrong at times: both
+    answers were checked, and it is what they admit that is compared, not what they say of it.
+    """
+    status = again.evidence.get("status", again.evidence.get("outcome", "nothing"))
+    same = status == "OPTIMAL" and admitted_worth(problem, again) == admitted_worth(problem, answer)
+    told = {"confirmed": f"{status}, {'the same' if same else 'another'}"}
+    return replace(answer, is_proven=same, evidence={**answer.evidence, **told})
+
+
+def admitted_worth(problem: PlanProblem, answer: PlanAnswer) -> tuple[int, ...]:
+    """The GPUs that an answer admits of each class, in the order of classes."""
+    return tuple(
+        sum(
+            _gpus(ask)
+            for ask in problem.waiting
+            if ask.klass is klass and ask.id in answer.admitted
+        )
+        for klass in CLASSES
+    )
 
 
 def _solver(seed: int) -> cp_model.CpSolver:
@@ -76,24 +126,6 @@ def _solver(seed: int) -> cp_model.CpSolver:
     solver.parameters.max_deterministic_time = DETERMINISTIC_SECONDS
     solver.parameters.max_time_in_seconds = WALL_SECONDS_MAX
     return solver
-
-
-def _is_confirmed(
-    model: cp_model.CpModel, first: cp_model.CpSolver, evidence: dict[str, str]
-) -> bool:
-    """Whether another configuration, without presolve, finds the same optimum.
-
-    A refusal is final, and this release of the solver is known to be wrong at times.
-    """
-    second = _solver(seed=2)
-    second.parameters.cp_model_presolve = False
-    second.parameters.linearization_level = 0
-    status = second.solve(model)
-    same = bool(status == cp_model.OPTIMAL) and round(second.objective_value) == round(
-        first.objective_value
-    )
-    evidence["confirmed"] = f"{second.status_name(status)}, {'the same' if same else 'another'}"
-    return same
 
 
 def _version() -> str:
@@ -203,11 +235,10 @@ def _objective(
     parts: list[_Part],
     admit: dict[ReservationId, Any],
 ) -> None:
-    """Admit GPUs; then stay, node by node and GPU by GPU; then low."""
+    """Admit GPUs class by class, then by place in the queue; then stay; then low."""
     rank: dict[str, int] = {
         node.id: at for at, node in enumerate(sorted(problem.nodes, key=lambda n: n.id))
     }
-    gain = sum(ADMIT_GAIN * _gpus(ask) * admit[ask.id] for ask in problem.waiting)
     cost = [
         (0 if node_id == part.home or part.home is None else MOVE_COST) * var
         + min(rank[node_id], RANK_MAX) * var
@@ -221,7 +252,31 @@ def _objective(
             for key, var in part.on_gpu.items()
             if key[0] == part.home and key not in kept
         ]
+    weight = _weights(problem, parts)
+    gain = sum(weight[ask.id] * admit[ask.id] for ask in problem.waiting)
     model.maximize(gain - sum(cost))
+
+
+def _weights(problem: PlanProblem, parts: list[_Part]) -> dict[ReservationId, int]:
+    """What admitting each is worth: above any cost of moving, and each level above those below it.
+
+    Where the numbers would grow too large, the place in the queue is left out.
+    """
+    moving = sum(MOVE_COST + RANK_MAX + RENUMBER_COST * part.gpus for part in parts) + 1
+    count = len(problem.waiting)
+    for first in (moving, 1):
+        weight = {ask.id: first * (count - ask.place) for ask in problem.waiting}
+        if first == 1:
+            weight = dict.fromkeys(weight, 0)
+        below = max(moving, sum(weight.values()) + first)
+        for klass in reversed(CLASSES):
+            mine = [ask for ask in problem.waiting if ask.klass is klass]
+            for ask in mine:
+                weight[ask.id] += below * _gpus(ask)
+            below *= sum(_gpus(ask) for ask in mine) + 1
+        if sum(weight.values()) + moving < WEIGHT_MAX:
+            return weight
+    raise OverflowError("more waits than one plan can weigh")
 
 
 def _gpus(ask: PlanAsk) -> int:

@@ -87,7 +87,8 @@ def hold_confirmed(ledger: Ledger, fact: facts.HoldConfirmed, at: Instant) -> No
 
 def queued(ledger: Ledger, fact: facts.ReservationQueued, at: Instant) -> None:
     """A request waits for the planner; at its window's end it expires."""
-    _admit(ledger, fact, ReservationState.QUEUED)
+    reservation = _admit(ledger, fact, ReservationState.QUEUED)
+    ledger.undo.set(reservation, "waits_since", at)
     ledger.timers.set(fact.end, Due.END, fact.reservation_id)
 
 

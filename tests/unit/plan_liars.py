@@ -37,3 +37,9 @@ def mumbles(problem: PlanProblem) -> PlanAnswer:
 def says_nothing(problem: PlanProblem) -> PlanAnswer:
     """What waits is neither admitted nor refused."""
     return PlanAnswer(is_proven=True)
+
+
+def refuses(problem: PlanProblem) -> PlanAnswer:
+    """Everything that waits is refused, and that is called optimal and proven."""
+    waiting = tuple(ask.id for ask in problem.waiting)
+    return PlanAnswer(refused=waiting, is_proven=True, evidence={"status": "OPTIMAL"})

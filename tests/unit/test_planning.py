@@ -9,10 +9,11 @@ from connectors.planner.planner import PRINCIPAL, proposals
 from domain import commands as c
 from domain.commands.node import Health
 from domain.ids import NodeId, ReservationId
-from domain.sizes import Parts
+from domain.sizes import Parts, ReservationClass
 from domain.snapshot import PlanAnswer, PlanProblem, problem_of
 from domain.states import ReservationState
 from domain.units import Piece
+from schemas.image import image_of, ledger_from
 from solvers.checker import faults
 from solvers.child import solve_in_child
 from solvers.repacking import repack
@@ -194,6 +195,51 @@ def test_the_child_answers_as_the_solver_does() -> None:
     answer = solve_in_child(problem(world))
     assert answer.evidence.pop("outcome") == "solved"
     assert answer == repack(problem(world))
+
+
+def test_a_refusal_is_proven_by_a_second_child_or_not_at_all() -> None:
+    world, waiting = fragmented()
+    lied = solve_in_child(problem(world), plan_liars.refuses)
+    assert (lied.refused, lied.is_proven) == ((waiting,), False)
+    assert lied.evidence["confirmed"] == "OPTIMAL, another"
+    world.accept(b.book("b", gpus=1))
+    true = solve_in_child(problem(world))
+    assert (true.refused, true.is_proven) == ((waiting,), True)
+    assert true.evidence["confirmed"] == "OPTIMAL, the same"
+
+
+def test_guaranteed_comes_before_borrowed_however_large() -> None:
+    world, waiting = fragmented()
+    here = problem(world)
+    borrowed = replace(
+        here.waiting[0], id=ReservationId("large"), klass=ReservationClass.BORROWED, place=0
+    )
+    small = replace(here.waiting[0], id=waiting, parts=Parts(0, 8, 5, 0), place=1)
+    answer = repack(replace(here, waiting=(borrowed, small)))
+    assert set(answer.admitted) == {waiting}
+    assert answer.is_proven
+
+
+@pytest.mark.parametrize("first", ["x", "y"])
+def test_of_equals_the_one_that_waits_longer_is_admitted(first: str) -> None:
+    world, _ = fragmented()
+    here = problem(world)
+    asks = tuple(
+        replace(here.waiting[0], id=ReservationId(name), place=0 if name == first else 1)
+        for name in ("x", "y")
+    )
+    assert set(repack(replace(here, waiting=asks)).admitted) == {first}
+
+
+def test_the_queue_is_in_the_order_in_which_they_came() -> None:
+    world, first = fragmented()
+    second = world.booked(b.book("b", nodes=1))
+    assert second.state is ReservationState.QUEUED
+    places = {ask.id: ask.place for ask in problem(world).waiting}
+    assert places == {first: 0, second.id: 1}
+    again = ledger_from(image_of(world.sequencer.ledger))
+    restored = problem_of(again, b.POOL, world.seq, world.now)
+    assert {ask.id: ask.place for ask in restored.waiting} == places
 
 
 def test_every_single_fault_is_caught() -> None:
