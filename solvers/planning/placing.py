@@ -185,12 +185,16 @@ def _gang(asks, fleet, rows, r, start, fits, chosen):  # type: ignore[no-untyped
 
 
 @njit(cache=True)
-def _level(now, fleet, bits, node, before, after):  # type: ignore[no-untyped-def]
-    """Move a node from one level of free GPUs to another."""
-    word, bit = node >> 6, U(1) << U(node & 63)
-    bits[before, word] &= ~bit
-    bits[after, word] |= bit
-    now[node] = after
+def _shift(asks, fleet, plan, r, sign, now, bits, empty):  # type: ignore[no-untyped-def]
+    """A placed one leaves its nodes (1), or comes to them (-1): their levels of free GPUs move."""
+    for j in range(plan.length[r]):
+        node = plan.nodes[plan.first[r] + j]
+        free = now[node] + sign * _amount(asks, fleet, r, node)
+        word, bit = node >> 6, U(1) << U(node & 63)
+        bits[now[node], word] &= ~bit
+        bits[free, word] |= bit
+        now[node] = free
+        empty[node] = 1 if free == fleet.gpus[node] else 0
 
 
 @njit(cache=True)
@@ -239,18 +243,10 @@ def sweep(asks, fleet, rows, plan, order, by_end, starts, state, now, bits):  # 
             gone = by_end[state[1]]
             if starts[gone] + asks.duration[gone] > start:
                 break
-            for j in range(plan.length[gone]):
-                node = plan.nodes[plan.first[gone] + j]
-                free = now[node] + _amount(asks, fleet, gone, node)
-                _level(now, fleet, bits, node, now[node], free)
-                empty[node] = 1 if free == fleet.gpus[node] else 0
+            _shift(asks, fleet, plan, gone, 1, now, bits, empty)
             state[1] += 1
         if plan.first[r] >= 0:
-            for j in range(plan.length[r]):
-                node = plan.nodes[plan.first[r] + j]
-                free = now[node] - _amount(asks, fleet, r, node)
-                _level(now, fleet, bits, node, now[node], free)
-                empty[node] = 0
+            _shift(asks, fleet, plan, r, -1, now, bits, empty)
             state[0] += 1
             continue
         got = _at_home(asks, fleet, rows, r, start, chosen)
@@ -262,11 +258,7 @@ def sweep(asks, fleet, rows, plan, order, by_end, starts, state, now, bits):  # 
         if got > 0 and _has_quota(asks, fleet, rows, r, start, chosen, got):
             if not _commit(asks, fleet, rows, plan, r, start, chosen, got):
                 return False
-            for j in range(got):
-                node = chosen[j]
-                free = now[node] - _amount(asks, fleet, r, node)
-                _level(now, fleet, bits, node, now[node], free)
-                empty[node] = 0
+            _shift(asks, fleet, plan, r, -1, now, bits, empty)
         state[0] += 1
     return True
 
