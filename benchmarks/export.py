@@ -21,7 +21,7 @@ from domain.periods import Period, PeriodState, Settlement
 from domain.timespan import Instant
 from projections.charges import by_account
 from projections.focus import focus_rows
-from projections.invoicing import Rated, invoice_of
+from projections.invoicing import Outline, Rated, invoice_of
 from projections.rating import rate
 
 HOURS = 744
@@ -40,7 +40,9 @@ def tenant(folder: str, number: int) -> tuple[int, int, int, float]:
         name, Instant(T0_MS * 1000), end, "UTC", Settlement.CHARGEBACK, PeriodState.CLOSING, 1
     )
     file = Path(folder) / f"{name}.parquet"
-    count = write_parquet(file, focus_rows(invoice_of(period, rated, None, [])))
+    count = write_parquet(
+        file, focus_rows(invoice_of(Outline(period, 1, 0, (), is_first=True), rated, None))
+    )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return count, file.stat().st_size, peak, time.process_time() - begun
 

@@ -49,42 +49,74 @@ RatedAt = Callable[[int], Rated]
 """The rating of the log up to a position."""
 
 
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What makes an invoice before anything is rated: its period and the positions it is rated to."""
+
+    period: Period
+    seq: int
+    before_seq: int
+    """Up to where what it corrects was billed; 0 when it corrects nothing."""
+    past: tuple[Timespan, ...]
+    """The closed periods that it corrects, in order."""
+    is_first: bool
+    """Whether it has all that was before it, too."""
+
+    @property
+    def reach(self) -> Timespan:
+        """The time of its originals."""
+        return Timespan(Instant(0), self.period.end) if self.is_first else self.period.span
+
+
+def outline(
+    account_id: TenantId, terms: Terms, seq: int, until: Instant, first: Instant
+) -> list[Outline]:
+    """The periods of an account up to a head: those that were closed, then open months in UTC.
+
+    `first` is an instant before which it was charged nothing.
+    """
+    found: list[Outline] = []
+    past: tuple[Timespan, ...] = ()
+    before = 0
+    for period in terms.periods.get(account_id, ()):
+        found.append(Outline(period, period.cutoff_seq, before, past, not past))
+        before, past = period.cutoff_seq, (*past, period.span)
+    start = past[-1].end if past else _month(first)
+    is_first = True
+    while start <= until:
+        end = _month(start, 1)
+        period = Period(account_id, start, end, "UTC", Settlement.CHARGEBACK, PeriodState.OPEN)
+        corrected = past if is_first else ()
+        before_seq = before if corrected else 0
+        found.append(Outline(period, seq, before_seq, corrected, is_first and not past))
+        start, is_first = end, False
+    return found
+
+
 def invoices(account_id: TenantId, head: Rated, rated_at: RatedAt) -> Iterator[Invoice]:
     """All periods of an account up to the head: those that were closed, then open months in UTC.
 
     An open month's rows are what they would be if it closed now.
     """
-    before: Rated | None = None
-    past: list[Timespan] = []
-    for period in head.terms.periods.get(account_id, ()):
-        rated = rated_at(period.cutoff_seq)
-        yield invoice_of(period, rated, before, past)
-        before, past = rated, [*past, period.span]
-    for number, period in enumerate(_open_months(account_id, head, past)):
-        corrected = past if number == 0 else []
-        yield invoice_of(period, head, before, corrected, is_first=not past and number == 0)
+    charged = [key.start for key in head.of(account_id)]
+    if not charged and not head.terms.periods.get(account_id):
+        return
+    first = min(charged, default=Instant(0))
+    for each in outline(account_id, head.terms, head.seq, head.until, first):
+        rated = head if each.seq == head.seq else rated_at(each.seq)
+        before = rated_at(each.before_seq) if each.before_seq else None
+        yield invoice_of(each, rated, before)
 
 
-def invoice_of(
-    period: Period,
-    rated: Rated,
-    before: Rated | None,
-    past: list[Timespan],
-    *,
-    is_first: bool = True,
-) -> Invoice:
-    """One period: its originals, and the corrections of all those in the past.
-
-    The first period of an account has all that was before it, too.
-    """
-    span = period.span
-    reach = Timespan(Instant(0), span.end) if is_first and not past else span
-    rows = originals(rated.of(period.tenant_id), span, reach)
-    for place, corrected in enumerate(past):
+def invoice_of(which: Outline, rated: Rated, before: Rated | None) -> Invoice:
+    """One period: its originals, and the corrections of those in the past."""
+    period = which.period
+    rows = originals(rated.of(period.tenant_id), period.span, which.reach)
+    for place, corrected in enumerate(which.past):
         assert before is not None, "what is corrected was rated before"
         had = corrected if place else Timespan(Instant(0), corrected.end)
         old, new = (r.of(period.tenant_id) for r in (before, rated))
-        rows += corrections(old, new, corrected, span, had)
+        rows += corrections(old, new, corrected, period.span, had)
     return Invoice(period, tuple(rows), rated, _invoice_id(period))
 
 
@@ -93,20 +125,6 @@ def _invoice_id(period: Period) -> str:
         return ""
     day = _EPOCH + timedelta(microseconds=period.start)
     return f"{period.tenant_id}-{day:%Y%m%dT%H%M%SZ}"
-
-
-def _open_months(account_id: TenantId, head: Rated, past: list[Timespan]) -> Iterator[Period]:
-    starts = [key.start for key in head.of(account_id)]
-    if past:
-        start = past[-1].end
-    elif starts:
-        start = _month(min(starts))
-    else:
-        return
-    while start <= head.until:
-        end = _month(start, 1)
-        yield Period(account_id, start, end, "UTC", Settlement.CHARGEBACK, PeriodState.OPEN)
-        start = end
 
 
 def _month(at: int, later: int = 0) -> Instant:

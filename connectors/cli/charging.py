@@ -1,5 +1,6 @@
 """Verbs on money: what was used costs what, as files that finance loads, and periods that close."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -72,17 +73,36 @@ def export(
     to: Annotated[Path, typer.Option("--out", help="the file")],
     form: Annotated[str, typer.Option("--format", help="csv, jsonl or parquet")] = "csv",
     grain: Annotated[str, typer.Option(help="hour or day")] = "hour",
+    parts: Annotated[
+        bool, typer.Option("--parts", help="--out is a folder: Parquet by pool, period, account")
+    ] = False,
+    processes: Annotated[
+        int, typer.Option(min=0, help="that rate the parts; 0 takes one a core")
+    ] = 0,
     account: Account = "",
     data: From = None,
 ) -> None:
     """Charge rows in FOCUS 1.4."""
     from connectors.exports.charges import WRITERS
+    from connectors.exports.parts import TooManyParts, write_parts
     from connectors.wiring.charging import all_invoices, ratings_of
     from projections.focus import by_day, focus_rows
 
     if form not in WRITERS or grain not in {"hour", "day"}:
         raise typer.BadParameter("write --format csv, jsonl or parquet, --grain hour or day")
+    if parts and to.exists() and (not to.is_dir() or any(to.iterdir())):
+        fail(REFUSED, f"{to} is there already", "name a folder that is empty, or none")
     with _dsn(data) as dsn:
+        if parts:
+            cores = processes or os.cpu_count() or 1
+            try:
+                count = write_parts(
+                    to, ratings_of(dsn), processes=cores, account=account, grain=grain
+                )
+            except (OSError, TooManyParts) as error:
+                fail(REFUSED, f"{to}: {error}")
+            tell({"rows": count, "folder": str(to)}, [{"rows": count}], ("rows",))
+            return
         found = (
             row
             for invoice in all_invoices(ratings_of(dsn), account)

@@ -68,6 +68,18 @@ def test_a_month_is_priced_closed_and_proven(running: Running, tmp_path: Path) -
     invoiced = [row for row in rows if row["InvoiceId"]]
     assert len(invoiced) == sealed["rows"]
     assert {row["ResourceId"] for row in invoiced} == {name}
+    into = ("charges", "export", "--parts", "--account", "team-b", "--out", str(tmp_path / "parts"))
+    assert running.cli(*into).returncode == 0
+    parts = [
+        row for part in tmp_path.glob("parts/charges/*/*/*.parquet") for row in read_file(part)
+    ]
+    ids = [sorted(str(row["x_ChargeRecordId"]) for row in found) for found in (parts, rows)]
+    assert ids[0] == ids[1]
+    assert "is there already" in running.cli(*into).stderr
+    done = running.cli("charges", "load", "--json")
+    assert json.loads(done.stdout)["closed_rows_added"] == sealed["rows"]
+    done = running.cli("charges", "reconcile", "--kept", "--json")
+    assert (done.returncode, json.loads(done.stdout)["differences"]) == (0, [])
     done = running.cli("charges", "reconcile", "--json")
     assert (done.returncode, json.loads(done.stdout)["differences"]) == (0, [])
 

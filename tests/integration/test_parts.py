@@ -1,0 +1,90 @@
+"""Rating in parts: whatever the number of processes, the rows are those of the whole."""
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from connectors.exports.charges import read_file
+from connectors.exports.parts import read_usage, write_parts
+from domain.ids import TenantId
+from domain.pricing import UnusedSplit
+from projections.focus import canonical
+from tests import builders as b
+from tests.billing import BilledWorld, lint, total
+
+MONTH = 31 * 24
+
+
+@pytest.fixture(scope="module")
+def world() -> BilledWorld:
+    """Two accounts, members who share what nobody used, a closed month, a late fact, an open month."""
+    world = BilledWorld(unused_split=UnusedSplit.MEMBERS)
+    world.accept(b.register("z"))
+    world.accept(b.grant("z", gpus=8))
+    for name in ("x", "y"):
+        world.accept(b.register(name, "a"))
+    long = world.booked(b.book(gpus=3, start=1, end=50))
+    piece = long.holdings[0].piece
+    other = world.booked(b.book("z", gpus=1, start=1, end=2.5))
+    world.applied(long, b.at(1))
+    world.ran(other, b.at(1), b.at(2.5))
+    world.freed(long, b.at(50))
+    world.close_period(b.at(0), b.at(MONTH))
+    world.advance(b.at(MONTH + 2))
+    world.observed(long, (piece,), b.at(3), b.at(5), occupied=False)
+    later = world.booked(b.book(gpus=2, start=MONTH + 4, end=MONTH + 6.5))
+    world.ran(later, b.at(MONTH + 4), b.at(MONTH + 6.5))
+    return world
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_parts_are_the_whole_and_duckdb_reads_them(
+    world: BilledWorld, tmp_path: Path, processes: int
+) -> None:
+    folder = tmp_path / "export"
+    count = write_parts(folder, world.ratings(), processes=processes)
+    whole = [*world.rows("a"), *world.rows("z")]
+    files = sorted(folder.glob("charges/*/*/*.parquet"))
+    parts = [row for file in files for row in read_file(file)]
+    assert sorted(map(canonical, parts)) == sorted(map(canonical, whole))
+    assert {row["ChargeClass"] for row in parts} == {None, "Correction"}
+    assert count == len(whole)
+    lint(parts)
+    where = [str(file.relative_to(folder / "charges")) for file in files]
+    assert where == [
+        "pool=P/period=20260101T000000Z/account=a.parquet",
+        "pool=P/period=20260101T000000Z/account=z.parquet",
+        "pool=P/period=20260201T000000Z/account=a.parquet",
+    ]
+    with duckdb.connect() as db:
+        rows = db.sql(
+            "SELECT period, pool, sum(BilledCost), count(*)"
+            f" FROM read_parquet('{folder}/charges/*/*/*.parquet', hive_partitioning = true)"
+            " GROUP BY ALL ORDER BY ALL"
+        ).fetchall()
+        usage = db.sql(
+            "SELECT sum(gpu_microseconds)"
+            f" FROM read_parquet('{folder}/usage/cutoff={world.ratings().seq}/*/*/*.parquet')"
+        ).fetchall()
+    months = [[r for r in whole if (r["BillingPeriodStart"] or "")[5:7] == m] for m in ("01", "02")]
+    assert [(row[2], row[3]) for row in rows] == [(total(m, "BilledCost"), len(m)) for m in months]
+    lines = world.ratings().books(world.ratings().seq)[1]
+    assert usage == [(sum(line.gpu_microseconds for line in lines),)]
+
+
+def test_one_account_by_the_day_is_its_own_part(world: BilledWorld, tmp_path: Path) -> None:
+    write_parts(tmp_path, world.ratings(), processes=1, account="z", grain="day")
+    (file,) = tmp_path.glob("charges/*/*/*.parquet")
+    rows = list(read_file(file))
+    assert [row["PricingQuantity"] for row in rows] == ["1.5"]
+    assert {row["BillingAccountId"] for row in rows} == {"z"}
+
+
+def test_usage_reads_back_as_it_was(world: BilledWorld, tmp_path: Path) -> None:
+    ratings = world.ratings()
+    write_parts(tmp_path, ratings, processes=1)
+    files = tmp_path.glob(f"usage/cutoff={ratings.seq}/*/*/*.parquet")
+    wanted = [line for line in ratings.books(ratings.seq)[1] if line.gpu_microseconds]
+    assert sorted(read_usage(files)) == sorted(wanted)
+    assert TenantId("z") in {line.tenant_id for line in wanted}
