@@ -11,6 +11,7 @@ _OPERATORS = frozenset({Role.OPERATOR})
 _BOOKERS = frozenset({Role.TENANT, Role.OPERATOR})
 _MONITORS = frozenset({Role.OPERATOR, Role.SERVICE})
 _ACCOUNTANTS = frozenset({Role.FINANCE, Role.OPERATOR})
+_AUDITORS = frozenset({Role.AUDITOR, Role.OPERATOR})
 _READERS = frozenset({Role.TENANT, Role.OPERATOR, Role.FINANCE, Role.AUDITOR})
 
 
@@ -83,6 +84,10 @@ READ_VERBS: Mapping[str, Verb] = {
     "usage": Verb(_READERS, own=True),
     "events": Verb(_READERS | {Role.SERVICE}, own=True),
     "export": Verb(_READERS, own=True),
+    "verifier_key": Verb(_EVERYONE),
+    "checkpoint": Verb(_AUDITORS),
+    "inclusion": Verb(_AUDITORS),
+    "consistency": Verb(_AUDITORS),
     "audit": Verb(frozenset({Role.AUDITOR, Role.OPERATOR})),
     "projections": Verb(frozenset({Role.OPERATOR, Role.AUDITOR, Role.SERVICE})),
     "explain": Verb(frozenset({Role.TENANT, Role.OPERATOR, Role.AUDITOR}), own=True),

@@ -1,7 +1,9 @@
 """Verbs for auditors, and for whoever has the right to be forgotten."""
 
+import json
 from dataclasses import asdict
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,6 +17,8 @@ from connectors.cli.console import (
     fail,
     folder,
     group,
+    options,
+    out,
     refusals_told,
     tell,
 )
@@ -39,6 +43,10 @@ def verify(
     ] = Source.LOG,
     dsn: Annotated[str, typer.Option(help="the log; the local service's when not given")] = "",
     known: Annotated[str, typer.Option(help="a root that you kept, as SIZE:ROOT")] = "",
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="a signed checkpoint that you kept; needs --key")
+    ] = None,
+    key: Annotated[str, typer.Option(help="whose signature it must bear, NAME+ID+KEY")] = "",
 ) -> None:
     """Prove that the history is whole: all that can be made anew from its events is, and compared.
 
@@ -52,6 +60,8 @@ def verify(
     service = read_service(folder())
     log = dsn or (service.dsn if service else None)
     root = _known_root(known) if known else None
+    if checkpoint is not None:
+        root = _signed_root(checkpoint, key)
     if source is Source.LOG and log is None:
         fail(NOT_REACHABLE, f"no service runs over {folder()}", "name a database with --dsn")
     try:
@@ -59,7 +69,7 @@ def verify(
             assert log is not None, "it was looked for"
             verdict = auditing.verify_log(log, root)
         else:
-            verdict = auditing.verify_topic(log)
+            verdict = auditing.verify_topic(log, root)
     except kafka.KafkaNotConfigured as error:
         fail(USED_WRONGLY, str(error))
     except (kafka.KafkaError, JournalUnavailable) as error:
@@ -81,6 +91,64 @@ def _known_root(text: str) -> KnownRoot:
         return KnownRoot(int(size), bytes.fromhex(root))
     except ValueError as error:
         raise typer.BadParameter(f"{text!r} is not SIZE:ROOT, such as 1000:9f86d0...") from error
+
+
+def _signed_root(file: Path, key: str) -> KnownRoot:
+    """What a checkpoint says, once its signature holds."""
+    from connectors.keys.signing import verified
+    from domain.checkpoint import BadNote, verifier_key_of
+
+    if not key:
+        fail(USED_WRONGLY, "name the key that signed it with --key", "'gpuledger audit key'")
+    try:
+        found = verified(file.read_text(), verifier_key_of(key))
+    except OSError as error:
+        fail(USED_WRONGLY, f"{file}: {error.strerror}")
+    except (BadNote, UnicodeDecodeError) as error:
+        fail(REFUSED, f"{file}: {error}")
+    return KnownRoot(found.size, found.root)
+
+
+@audit_verb("key")
+def show_key() -> None:
+    """The public key that signs checkpoints: keep it, with a checkpoint, where operators cannot write."""
+    with refusals_told():
+        content = api().get("/v1/log/key")
+    if options.json:
+        tell(content, (), ())
+    else:
+        out.print(content["key"], highlight=False)
+
+
+@audit_verb("checkpoint")
+def show_checkpoint(
+    to: Annotated[Path | None, typer.Option("--out", help="write it to a file")] = None,
+) -> None:
+    """Size and root of the log now, signed: a C2SP checkpoint, for --checkpoint next time."""
+    with refusals_told():
+        note = api().text("/v1/log/checkpoint")
+    if to is not None:
+        to.write_text(note)
+    if options.json:
+        tell({"checkpoint": note, "file": str(to) if to else None}, (), ())
+    else:
+        out.print(note if to is None else f"{note.splitlines()[1]} events in {to}", highlight=False)
+
+
+@audit_verb("proof")
+def prove(
+    seq: Annotated[int, typer.Option(min=0, help="that this event is in the log")] = 0,
+    earlier: Annotated[int, typer.Option("--from", min=0, help="that it began as this size")] = 0,
+    size: Annotated[int, typer.Option(min=0, help="in the log of this size; now if none")] = 0,
+) -> None:
+    """An inclusion or consistency proof as JSON (RFC 6962), for whoever keeps a checkpoint."""
+    if bool(seq) == bool(earlier):
+        fail(USED_WRONGLY, "name an event with --seq, or an earlier size with --from")
+    path = "/v1/log/inclusion" if seq else "/v1/log/consistency"
+    asked = {"seq": seq} if seq else {"from": earlier}
+    with refusals_told():
+        content = api().get(path, **asked, size=size or None)
+    print(json.dumps(content))  # noqa: T201 - JSON for programs
 
 
 Subject = Annotated[str, typer.Argument(help="a principal's id, as events and `whoami` name it")]

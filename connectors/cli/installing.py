@@ -31,6 +31,7 @@ def init(
         socket = _socket(data)
         applied = prepare(dsn)
         data.secret("fingerprint")
+        data.secret("checkpoint")
         known = read_service(data.path)
         tokens = known.tokens if known is not None else _issue(data)
         write_service(data.path, Service(dsn, socket, url, os.getpid(), tokens))

@@ -23,7 +23,7 @@ from connectors.cli.console import (
     tell,
 )
 from connectors.client.http import Api, Refused, Unreachable
-from connectors.embedded.folder import DataFolder, FolderRefused
+from connectors.embedded.folder import DataFolder, FolderRefused, read_secret
 from connectors.running.files import Service, forget_service, read_service, write_service
 from connectors.running.roles import KAFKA_ROLES, ROLES
 from connectors.running.supervised import SUPERVISOR, end_with_supervisor
@@ -154,6 +154,7 @@ def _service(data: DataFolder, dsn: str, port: int) -> Service:
     issued = tokens.issue_to_all(data.secret("principals"), TENANTS)
     tokens.write(data.path / "tokens.json")
     data.secret("fingerprint")
+    data.secret("checkpoint")
     path = str(EmbeddedPostgres(data.path, "").socket)
     Path(path).mkdir(mode=0o700, exist_ok=True)
     service = Service(
@@ -281,8 +282,6 @@ def serve(
     host: Annotated[str, typer.Option(help="the address that http listens on")] = "127.0.0.1",
 ) -> None:
     """Run one role of a service that `dev` runs or `init` described."""
-    from connectors.wiring import roles
-
     end_with_supervisor()
     log_as_lines()
     service = read_service(folder())
@@ -293,34 +292,44 @@ def serve(
             "'gpuledger dev' or 'gpuledger init' makes one",
         )
         return
-    path = folder()
-    match role:
-        case "sequencer":
-            secret = bytes.fromhex((path / "fingerprint.secret").read_text())
-            status = roles.serve_sequencer(service, secret, virtual=virtual)
-        case "follower":
-            status = roles.serve_follower(service)
-        case "reconciler":
-            status = roles.serve_reconciler(service)
-        case "planner":
-            status = roles.serve_planner(service)
-        case "http":
-            port = int(service.url.rsplit(":", 1)[1])
-            status = roles.serve_http(service, path / "tokens.json", port, host, virtual=virtual)
-        case name if name in KAFKA_ROLES:
-            status = _serve_kafka(name, service, path / "tokens.json")
-        case _:
-            known = ", ".join((*ROLES, *KAFKA_ROLES))
-            raise typer.BadParameter(f"{role!r} is no role; there are {known}")
+    try:
+        status = _serve(role, service, host, virtual=virtual)
+    except FolderRefused as error:
+        fail(REFUSED, str(error), "'gpuledger init' makes what is missing")
+        return
     raise typer.Exit(status)
 
 
-def _serve_kafka(role: str, service: Service, tokens: Path) -> int:
+def _serve(role: str, service: Service, host: str, *, virtual: bool) -> int:
+    """A role until it is told to stop; its exit status. Raises `FolderRefused`."""
+    from connectors.wiring import roles
+
+    path = folder()
+    match role:
+        case "sequencer":
+            secret = read_secret(path, "fingerprint")
+            return roles.serve_sequencer(service, secret, virtual=virtual)
+        case "follower":
+            return roles.serve_follower(service)
+        case "reconciler":
+            return roles.serve_reconciler(service)
+        case "planner":
+            return roles.serve_planner(service)
+        case "http":
+            return roles.serve_http(service, path, host, virtual=virtual)
+        case name if name in KAFKA_ROLES:
+            return _serve_kafka(name, service, path)
+        case _:
+            known = ", ".join((*ROLES, *KAFKA_ROLES))
+            raise typer.BadParameter(f"{role!r} is no role; there are {known}")
+
+
+def _serve_kafka(role: str, service: Service, path: Path) -> int:
     """A role that speaks with Kafka; its exit status."""
     from connectors.wiring import kafka
 
     try:
-        return kafka.serve(role, service, tokens)
+        return kafka.serve(role, service, path)
     except kafka.KafkaNotConfigured as error:
         fail(USED_WRONGLY, str(error))
     except (kafka.Halted, kafka.IngressHalted) as error:

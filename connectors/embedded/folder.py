@@ -61,11 +61,20 @@ class DataFolder:
             handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "w") as out:
                 out.write(secrets.token_hex(SECRET_BYTES))
-        return bytes.fromhex(file.read_text())
+        return read_secret(self.path, name)
 
     def close(self) -> None:
         """Let others open it."""
         os.close(self._lock)
+
+
+def read_secret(path: Path, name: str) -> bytes:
+    """A secret of a folder that a service runs over. Raises `FolderRefused` when it is not there."""
+    file = path / f"{name}.secret"
+    try:
+        return bytes.fromhex(file.read_text())
+    except (OSError, ValueError) as error:
+        raise FolderRefused(f"{file} cannot be read: {error}") from error
 
 
 def _check_mark(path: Path, clock: str) -> None:

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from psycopg_pool import PoolTimeout
 from starlette.exceptions import HTTPException
 
-from connectors.http import directory, metrics, pages, planning, reads, virtual_time
+from connectors.http import directory, metrics, pages, planning, proofs, reads, virtual_time
 from connectors.http.commanding import Commands, Gateway
 from connectors.http.denials import Denials
 from connectors.http.directory import Directory
@@ -18,9 +18,11 @@ from connectors.http.guard import Guard, Tokens
 from connectors.http.notes import Sealer
 from connectors.http.planning import Copies
 from connectors.http.problems import bad_field, problem
+from connectors.http.proofs import Prover
 from connectors.http.reading import ReadModels
 from connectors.http.verbs import ROUTES
 from domain.commands import RequestReservation
+from domain.journal import JournalUnavailable
 from schemas.json_form import BadField
 from schemas.registry import Registry
 
@@ -36,10 +38,11 @@ def create_app(
     registry: Registry,
     subjects: Subjects,
     copies: Copies,
+    prover: Prover,
     *,
     is_virtual: bool = False,
 ) -> FastAPI:
-    """The HTTP face over a gateway, read models, tokens, what is known of their holders, and copies.
+    """The HTTP face over a gateway, read models, tokens, what is known of their holders, copies and proofs.
 
     Under a virtual clock callers bring the time with them.
     """
@@ -61,6 +64,7 @@ def create_app(
     )
     denials = Denials(read_models, commands)
     reads.add(app, read_models, commands, registry, subjects, denials)
+    proofs.add(app, prover)
     planning.add(app, read_models, registry, copies, denials)
     directory.add(app, subjects)
     pages.add(app, read_models, tokens)
@@ -92,6 +96,7 @@ def _answers(app: FastAPI) -> None:
 
     app.add_exception_handler(psycopg.OperationalError, away)
     app.add_exception_handler(PoolTimeout, away)
+    app.add_exception_handler(JournalUnavailable, away)
 
 
 _KINDS = {

@@ -14,13 +14,13 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
 from connectors.http import charts
+from connectors.http.allowed import allowed
 from connectors.http.denials import Denials
 from connectors.http.explained import explained, supposed
 from connectors.http.problems import problem
-from connectors.http.query import flag, instant, number, storable
+from connectors.http.query import flag, instant, number
 from connectors.http.reading import ReadModels
 from domain import commands as c
-from domain.access import READ_VERBS
 from domain.facts import Fact
 from domain.facts.request import CommandRefused
 from domain.facts.reservation import (
@@ -31,7 +31,6 @@ from domain.facts.reservation import (
     UnitsReleased,
 )
 from domain.ids import NodeId, PoolId, ReservationId, TenantId
-from domain.journal import JournalUnavailable
 from domain.principal import Principal, Role
 from domain.refusals import Asked
 from domain.sizes import ReservationClass, Shape, Size
@@ -78,29 +77,12 @@ def add(
     """Register the reads of the plan."""
     plans = _Plans(models, registry, copies, denials)
     for path, verb in PLANS.items():
-        app.add_api_route(path, _allowed(verb, getattr(plans, verb)), methods=["GET"], name=verb)
+        app.add_api_route(path, allowed(verb, getattr(plans, verb)), methods=["GET"], name=verb)
 
 
 def told(verb: str) -> str:
     """What a read tells, in a line."""
     return (getattr(_Plans, verb).__doc__ or "").strip().split("\n")[0]
-
-
-def _allowed(verb: str, handler: Callable[[Request], Any]) -> Callable[[Request], Any]:
-    async def read(request: Request) -> Response:
-        principal: Principal = request.state.principal
-        if principal.role not in READ_VERBS[verb].roles:
-            detail = f"{principal.role.value} may not read {verb}"
-            return problem(403, "forbidden", detail, reason="forbidden")
-        storable(request)
-        try:
-            found: Response = await handler(request)
-        except JournalUnavailable as error:
-            return problem(503, "unavailable", str(error), {"Retry-After": "1"})
-        return found
-
-    read.__doc__ = handler.__doc__
-    return read
 
 
 class _Plans:

@@ -3,18 +3,19 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Collection
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
+from connectors.http.allowed import Handler, allowed
 from connectors.http.commanding import Commands
 from connectors.http.denials import Denials
 from connectors.http.notes import Sealer, open_notes
 from connectors.http.problems import facts_for, problem, refused
-from connectors.http.query import instant, number, storable, whole
+from connectors.http.query import instant, number, whole
 from connectors.http.reading import ReadModels, Rows, instants_as_text
 from domain import commands as c
 from domain.access import COMMAND_VERBS, READ_VERBS
@@ -54,8 +55,6 @@ READS = {
 }
 """Which path is which verb of READ_VERBS; each is a method of the same name below."""
 
-Handler = Callable[[Request], Awaitable[Response]]
-
 
 def add(
     app: FastAPI,
@@ -69,23 +68,8 @@ def add(
     reads = _Reads(models, commands, registry, sealer, denials)
     for path, verb in READS.items():
         handler: Handler = getattr(reads, verb)
-        app.add_api_route(path, _allowed(verb, handler), methods=["GET"], name=verb)
+        app.add_api_route(path, allowed(verb, handler), methods=["GET"], name=verb)
     app.add_api_route("/v1/health", reads.health, methods=["GET"], name="health")
-
-
-def _allowed(verb: str, handler: Handler) -> Handler:
-    """A read that only some roles may do."""
-
-    async def read(request: Request) -> Response:
-        principal: Principal = request.state.principal
-        if principal.role not in READ_VERBS[verb].roles:
-            detail = f"{principal.role.value} may not read {verb}"
-            return problem(403, "forbidden", detail, reason="forbidden")
-        storable(request)
-        return await handler(request)
-
-    read.__doc__ = handler.__doc__
-    return read
 
 
 class _Reads:

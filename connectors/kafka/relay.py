@@ -189,11 +189,16 @@ class Relay:
 
 
 def run(
-    relay: Relay, marks: Marks, wait: Callable[[float], None], stopped: Callable[[], bool]
+    relay: Relay,
+    marks: Marks,
+    wait: Callable[[float], None],
+    stopped: Callable[[], bool],
+    follow: Callable[[int], None] = lambda _: None,
 ) -> None:
     """Relay until told to stop, through whatever brokers and databases do meanwhile.
 
-    `wait` returns when something was written, or after so many seconds. Raises `Halted`.
+    `wait` returns when something was written, or after so many seconds; `follow` hears how far the
+    topic has come. Raises `Halted`.
     """
     pause = PAUSE_SECONDS_MIN
     is_open = False
@@ -206,7 +211,9 @@ def run(
             if not is_open:
                 relay.open()
                 is_open = True
-            if relay.step() == 0:
+            sent = relay.step()
+            follow(relay.seq)
+            if sent == 0:
                 wait(TURN_SECONDS)
             pause = PAUSE_SECONDS_MIN
         except (KafkaError, JournalUnavailable, topics.TopicsUnsafe, BadRecord) as error:

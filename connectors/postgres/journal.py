@@ -131,6 +131,12 @@ class JournalReader:
         """Every full tile of the tree: level, index, hashes."""
         return self._rows("tiles", shard=self.shard)
 
+    def tile(self, level: int, index: int) -> bytes:
+        """The hashes of one full tile."""
+        (row,) = self._rows("tile", shard=self.shard, level=level, index=index)
+        hashes: bytes = row["hashes"]
+        return hashes
+
     def cells_differ(self, wanted: Iterable[Cell]) -> tuple[int, int]:
         """How many of these cells are missing, and how many others are there."""
         cells = "{" + ";".join(map(copying.box, wanted)) + "}"

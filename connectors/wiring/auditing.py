@@ -19,7 +19,7 @@ def verify_log(dsn: str, known: KnownRoot | None) -> Verdict:
         reader.close()
 
 
-def verify_topic(dsn: str | None) -> Verdict:
+def verify_topic(dsn: str | None, known: KnownRoot | None) -> Verdict:
     """The events on Kafka: their leaves, no gap, their root; and the log beside it when it is there.
 
     Raises `KafkaNotConfigured`, kafka-python's `KafkaError`, `JournalUnavailable`.
@@ -28,14 +28,16 @@ def verify_topic(dsn: str | None) -> Verdict:
     log = JournalReader(dsn) if dsn else None
     try:
         with EventReader(settings_from()) as reader:
-            tree = _walk(reader, log, verdict)
+            tree = _walk(reader, log, known, verdict)
     finally:
         if log is not None:
             log.close()
     verdict.events, verdict.root = tree.size, tree.root.hex()
     verdict.checked.append(f"leaves of {tree.size} events made anew from their bytes")
     verdict.checked.append("positions from 1 on without a gap")
-    if log is None:
+    if known is not None and known.size > tree.size and verdict.holds:
+        verdict.fault(f"the topic ends at {tree.size}, your root is of {known.size} events")
+    if log is None and known is None:
         verdict.not_excluded.append(
             "that the topic ends early, or was written anew as a whole: compare the root with one "
             "that you kept, or give the log with --dsn"
@@ -43,7 +45,9 @@ def verify_topic(dsn: str | None) -> Verdict:
     return verdict
 
 
-def _walk(reader: EventReader, log: JournalReader | None, verdict: Verdict) -> Tree:
+def _walk(
+    reader: EventReader, log: JournalReader | None, known: KnownRoot | None, verdict: Verdict
+) -> Tree:
     """The tree over the topic, up to the first fault."""
     tree = Tree()
     try:
@@ -51,7 +55,10 @@ def _walk(reader: EventReader, log: JournalReader | None, verdict: Verdict) -> T
             if log is not None and (difference := _difference(log, events)):
                 verdict.faults.append(difference)
                 return tree
-            tree, _ = tree.grown([event.leaf for event in events])
+            leaves = [event.leaf for event in events]
+            if known is not None and tree.size < known.size <= tree.size + len(leaves):
+                _against(known, tree.grown(leaves[: known.size - tree.size])[0], verdict)
+            tree, _ = tree.grown(leaves)
     except (Gap, Foreign) as error:
         verdict.faults.append(str(error))
         return tree
@@ -67,6 +74,13 @@ def _walk(reader: EventReader, log: JournalReader | None, verdict: Verdict) -> T
         verdict.not_excluded.append(f"the last {behind} events of the log are not on Kafka yet")
     verdict.checked.append("every event on Kafka equals the one in the log")
     return tree
+
+
+def _against(known: KnownRoot, tree: Tree, verdict: Verdict) -> None:
+    if known.root == tree.root:
+        verdict.checked.append(f"the root of the first {known.size} events is yours")
+    else:
+        verdict.fault(f"the first {known.size} events have another root than yours")
 
 
 def _difference(log: JournalReader, events: list[StoredEvent]) -> str:

@@ -5,12 +5,14 @@ from connectors.http.guard import BODY_BYTES_MAX
 from connectors.http.planning import PLANS
 from connectors.http.planning import told as plan_told
 from connectors.http.problems import STATUS
+from connectors.http.proofs import PROOFS
+from connectors.http.proofs import told as proof_told
 from connectors.http.reads import READS as _READS
 from connectors.http.reads import told
 from connectors.http.verbs import ROUTES
 from connectors.http.virtual_time import ADVANCE, HEADER
 
-READS = {**_READS, **PLANS}
+READS = {**_READS, **PLANS, **PROOFS}
 
 __all__ = [
     "ADVANCE",
@@ -27,4 +29,5 @@ __all__ = [
 def reads_told() -> dict[str, str]:
     """What each read tells, in a line."""
     plans = {verb: plan_told(verb) for verb in PLANS.values()}
-    return {verb: told(verb) for verb in _READS.values()} | plans
+    proofs = {verb: proof_told(verb) for verb in PROOFS.values()}
+    return {verb: told(verb) for verb in _READS.values()} | plans | proofs

@@ -8,7 +8,9 @@ from typing import Any
 from kafka.errors import KafkaError
 
 from connectors.client.gateway import Gateway
+from connectors.embedded.folder import read_secret
 from connectors.kafka import topics
+from connectors.kafka.checkpoints import CheckpointTopic
 from connectors.kafka.commands import CommandReader
 from connectors.kafka.dead_letters import DeadLetter, NoSuchLetter, letter, letters
 from connectors.kafka.dead_letters import replay as send_again
@@ -21,6 +23,7 @@ from connectors.kafka.relay import Halted, Relay
 from connectors.kafka.relay import run as run_relay
 from connectors.kafka.settings import KafkaNotConfigured, settings_from
 from connectors.kafka.topics import Finding
+from connectors.keys.signing import Signer
 from connectors.postgres.journal import JournalReader
 from connectors.postgres.marks import PostgresMarks
 from connectors.postgres.migrate import migrate
@@ -29,6 +32,7 @@ from connectors.postgres.projecting import Follower
 from connectors.running.files import Service
 from connectors.running.roles import KAFKA_ROLES as ROLES
 from connectors.tokens.tokens import TokenFile
+from connectors.wiring.proving import SIGNING, signer_of, tree_of
 from connectors.wiring.roles import until_signalled
 from domain.ids import PrincipalId
 from domain.principal import Principal, Role
@@ -120,23 +124,28 @@ def follow(name: str, dsn: str) -> int:
     return 0
 
 
-def serve(role: str, service: Service, tokens: Path) -> int:
-    """A role that speaks with Kafka, until told to stop; its exit status.
+def serve(role: str, service: Service, folder: Path) -> int:
+    """A role that speaks with Kafka over a data folder, until told to stop; its exit status.
 
     Raises `KafkaNotConfigured`, and `Halted` when topic and log contradict each other.
     """
     assert role in ROLES, "the command line has looked"
-    return serve_relay(service) if role == "relay" else serve_ingress(service, tokens)
+    if role == "relay":
+        return serve_relay(service, signer_of(read_secret(folder, SIGNING)))
+    return serve_ingress(service, folder / "tokens.json")
 
 
-def serve_relay(service: Service) -> int:
-    """Every event to its topic, until told to stop."""
+def serve_relay(service: Service, signer: Signer) -> int:
+    """Every event to its topic, and signed checkpoints of it, until told to stop."""
     stopped = until_signalled()
-    marks = PostgresMarks(service.dsn)
-    relay = Relay(JournalReader(service.dsn), marks, registry(), settings_from())
+    settings = settings_from()
+    marks, log = PostgresMarks(service.dsn), JournalReader(service.dsn)
+    checkpoints = CheckpointTopic(settings, lambda: tree_of(log), signer.key.name, signer.sign)
+    relay = Relay(log, marks, registry(), settings)
     try:
-        run_relay(relay, marks, marks.wait, stopped)
+        run_relay(relay, marks, marks.wait, stopped, checkpoints.follow)
     finally:
+        checkpoints.close()
         marks.close()
     return 0
 

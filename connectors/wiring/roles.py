@@ -9,6 +9,7 @@ import structlog
 import uvicorn
 
 from connectors.client.gateway import AsyncGateway, Gateway
+from connectors.embedded.folder import read_secret
 from connectors.http.app import create_app
 from connectors.http.reading import ReadModels
 from connectors.keys.subjects import Subjects
@@ -33,6 +34,7 @@ from connectors.sequencer.server import (
 from connectors.simulated.fleet import Delays, SimulatedFleet
 from connectors.tokens.tokens import TokenFile
 from connectors.wiring.copying import LedgerCopy
+from connectors.wiring.proving import SIGNING, LogProver, signer_of
 from domain.record import Recorded
 from projections.catalogue import all_projections
 from schemas.registry import registry
@@ -126,23 +128,24 @@ def serve_planner(service: Service) -> int:
 
 
 def serve_http(
-    service: Service, tokens: Path, port: int, host: str = "127.0.0.1", *, virtual: bool = False
+    service: Service, folder: Path, host: str = "127.0.0.1", *, virtual: bool = False
 ) -> int:
-    """The HTTP face, until told to stop."""
+    """The HTTP face over a data folder, until told to stop."""
     models = ReadModels.of(service.dsn)
     app = create_app(
         AsyncGateway(Path(service.socket)),
         models,
-        TokenFile(tokens),
+        TokenFile(folder / "tokens.json"),
         registry(),
         Subjects(models.pool),
         LedgerCopy(JournalReader(service.dsn), None if virtual else WallClock().now),
+        LogProver(service.dsn, signer_of(read_secret(folder, SIGNING))),
         is_virtual=virtual,
     )
     uvicorn.run(
         app,
         host=host,
-        port=port,
+        port=int(service.url.rsplit(":", 1)[1]),
         log_level="warning",
         access_log=False,
         loop="uvloop",

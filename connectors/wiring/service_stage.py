@@ -247,7 +247,8 @@ def service_stage(
     for who in {*principals, RECONCILER}:
         issued[who] = tokens.issue(who.id, who.role, who.tenant_id)
     tokens.write(folder / "tokens.json")
-    (folder / "fingerprint.secret").write_text(hash_of(issued[RECONCILER]))
+    for secret in ("fingerprint", "checkpoint"):
+        (folder / f"{secret}.secret").write_text(hash_of(issued[RECONCILER]))
     with socket.create_server(("127.0.0.1", 0)) as probe:
         url = f"http://127.0.0.1:{probe.getsockname()[1]}"
     service = Service(dsn, str(folder / "sequencer.sock"), url, os.getpid(), {})

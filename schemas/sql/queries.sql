@@ -167,6 +167,10 @@ INSERT INTO answered_offset (shard, topic, partition, "offset")
 SELECT %(shard)s, %(topic)s, o.* FROM unnest(%(partitions)s::int[], %(offsets)s::bigint[]) AS o
 ON CONFLICT (shard, topic, partition) DO UPDATE SET "offset" = excluded."offset"
 
+-- name: tile
+-- One full tile of the tree.
+SELECT hashes FROM tile WHERE shard = %(shard)s AND level = %(level)s AND index = %(index)s
+
 -- name: tiles
 -- Every full tile of the tree.
 SELECT level, index, hashes FROM tile WHERE shard = %(shard)s ORDER BY level, index

@@ -13,12 +13,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from kafka import KafkaProducer
+from kafka import KafkaProducer, TopicPartition
 
 from connectors.embedded.server import EmbeddedPostgres
 from connectors.kafka import topics
 from connectors.kafka.records import wire
 from connectors.kafka.settings import KafkaSettings
+from connectors.kafka.tail import consumer_of
 from connectors.running.files import read_service
 from domain import commands as c
 from domain.ids import TenantId
@@ -54,6 +55,32 @@ def started(folder: Path, settings: KafkaSettings, *words: str) -> Running:
     service = read_service(folder)
     assert service is not None
     return Running(folder, process, service)
+
+
+def notes_on(settings: KafkaSettings) -> list[str]:
+    """Every checkpoint on its topic."""
+    place = TopicPartition(settings.prefix + topics.CHECKPOINTS, 0)
+    consumer = consumer_of(settings)
+    consumer.assign([place])
+    consumer.seek_to_beginning(place)
+    end, found = consumer.end_offsets([place])[place], []
+    while consumer.position(place) < end:
+        found += [r.value.decode() for r in consumer.poll(500).get(place, ())]
+    consumer.close()
+    return found
+
+
+def test_a_signed_checkpoint_of_what_is_on_kafka_is_beside_it(
+    running: Running, settings: KafkaSettings, tmp_path: Path
+) -> None:
+    eventually(lambda: notes_on(settings))
+    file = tmp_path / "kept.note"
+    file.write_text(notes_on(settings)[-1])
+    key = running.cli("audit", "key").stdout.strip()
+    words = ("audit", "verify", "--from", "kafka", "--checkpoint", str(file), "--key", key)
+    done = gpuledger(settings, "--data", str(running.folder), *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "events is yours" in done.stdout
 
 
 @pytest.fixture

@@ -1,0 +1,28 @@
+"""Reads that only some roles may do."""
+
+from collections.abc import Awaitable, Callable
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from connectors.http.problems import problem
+from connectors.http.query import storable
+from domain.access import READ_VERBS
+from domain.principal import Principal
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def allowed(verb: str, handler: Handler) -> Handler:
+    """A read for those whose role has its verb."""
+
+    async def read(request: Request) -> Response:
+        principal: Principal = request.state.principal
+        if principal.role not in READ_VERBS[verb].roles:
+            detail = f"{principal.role.value} may not read {verb}"
+            return problem(403, "forbidden", detail, reason="forbidden")
+        storable(request)
+        return await handler(request)
+
+    read.__doc__ = handler.__doc__
+    return read
