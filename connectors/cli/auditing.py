@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from connectors.cli.console import (
     NOT_REACHABLE,
@@ -14,6 +15,7 @@ from connectors.cli.console import (
     USED_WRONGLY,
     api,
     command,
+    err,
     fail,
     folder,
     group,
@@ -47,6 +49,9 @@ def verify(
         Path | None, typer.Option(help="a signed checkpoint that you kept; needs --key")
     ] = None,
     key: Annotated[str, typer.Option(help="whose signature it must bear, NAME+ID+KEY")] = "",
+    history: Annotated[
+        Path | None, typer.Option("--folder", help="what 'audit export' wrote, instead of --from")
+    ] = None,
 ) -> None:
     """Prove that the history is whole: all that can be made anew from its events is, and compared.
 
@@ -54,6 +59,7 @@ def verify(
     leaves, gaps, root, and each event against the log. What is printed as size and root is what to
     keep, where operators cannot write, for --known next time.
     """
+    from connectors.exports.history import FolderWrong
     from connectors.wiring import auditing, kafka
     from domain.journal import JournalUnavailable
 
@@ -62,16 +68,20 @@ def verify(
     root = _known_root(known) if known else None
     if checkpoint is not None:
         root = _signed_root(checkpoint, key)
-    if source is Source.LOG and log is None:
+    if source is Source.LOG and log is None and history is None:
         fail(NOT_REACHABLE, f"no service runs over {folder()}", "name a database with --dsn")
     try:
-        if source is Source.LOG:
+        if history is not None:
+            verdict = auditing.verify_folder(history, root, key)
+        elif source is Source.LOG:
             assert log is not None, "it was looked for"
             verdict = auditing.verify_log(log, root)
         else:
             verdict = auditing.verify_topic(log, root)
     except kafka.KafkaNotConfigured as error:
         fail(USED_WRONGLY, str(error))
+    except FolderWrong as error:
+        fail(REFUSED, str(error))
     except (kafka.KafkaError, JournalUnavailable) as error:
         fail(NOT_REACHABLE, f"{type(error).__name__}: {error}")
     rows = [
@@ -107,6 +117,32 @@ def _signed_root(file: Path, key: str) -> KnownRoot:
     except (BadNote, UnicodeDecodeError) as error:
         fail(REFUSED, f"{file}: {error}")
     return KnownRoot(found.size, found.root)
+
+
+@audit_verb("export")
+def export(
+    to: Annotated[Path, typer.Argument(help="a folder that is not there yet")],
+) -> None:
+    """The whole log with its contracts and a signed checkpoint, for docs/verify.py and --folder."""
+    from connectors.cli.database import database
+    from connectors.embedded.folder import FolderRefused, read_secret
+    from connectors.exports.history import FolderWrong
+    from connectors.wiring import auditing
+    from connectors.wiring.proving import SIGNING, signer_of
+
+    columns = (TextColumn("exporting"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with database() as dsn, Progress(*columns, console=err, disable=options.json) as progress:
+        task = progress.add_task("exporting")
+        try:
+            signer = signer_of(read_secret(folder(), SIGNING))
+            done = auditing.export_history(
+                dsn, to, signer, lambda at, of: progress.update(task, completed=at, total=of)
+            )
+        except (FolderWrong, FolderRefused) as error:
+            fail(REFUSED, str(error))
+            return
+    row = {"folder": str(to), "events": done.events, "root": done.root.hex()}
+    tell(row, [row], tuple(row))
 
 
 @audit_verb("key")
