@@ -159,7 +159,8 @@ class Consumption(Usage):
     def apply(self, recorded: Recorded) -> None:
         """Fold one fact."""
         self.seq, self.last = recorded.seq, max(self.last, recorded.recorded_at)
-        self.terms.apply(recorded)
+        if not isinstance(recorded.fact, OfReservation | OfNode):
+            self.terms.apply(recorded)
         super().apply(recorded)
 
     def lines(self, until: Instant) -> list[Line]:
@@ -238,19 +239,23 @@ class Consumption(Usage):
             self.billed.change(account, ms, short - booking.short)
             booking.short = short
 
-    def _count(self, where: Machine, gpu: Gpu, run: Run, ms: int, sign: int) -> None:
-        super()._count(where, gpu, run, ms, sign)
-        if run.holder is None or gpu.is_failed or where.condition:
+    def _count(self, where: Machine, runs: Iterable[tuple[Gpu, Run]], ms: int, sign: int) -> None:
+        super()._count(where, runs, ms, sign)
+        if where.condition:
             return
-        meter = POSSESSED.get(run.state)
-        if meter is None:
-            return
-        width = sign * (run.end - run.first)
-        account = (gpu.pool_id, run.tenant, meter, run.holder, gpu.model)
-        self.billed.change(account, ms, width)
-        booking = self.bookings[run.holder]
-        booking.delivered += width
-        self._shortage(run.holder, booking, ms)
+        widths: dict[tuple[str, str, SkuMeter, ReservationId, str], int] = {}
+        for gpu, run in runs:
+            meter = POSSESSED.get(run.state)
+            if meter is None or run.holder is None or gpu.is_failed:
+                continue
+            account = (gpu.pool_id, run.tenant, meter, run.holder, gpu.model)
+            widths[account] = widths.get(account, 0) + sign * (run.end - run.first)
+        for account, width in widths.items():
+            self.billed.change(account, ms, width)
+            holder = account[3]
+            booking = self.bookings[holder]
+            booking.delivered += width
+            self._shortage(holder, booking, ms)
 
     def _node(self, recorded: Recorded, fact: OfNode) -> None:
         if isinstance(fact, hardware.ActivityObserved):

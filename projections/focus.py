@@ -120,6 +120,9 @@ _METERS = {
 }
 _RESERVED = {SkuMeter.RESERVED_USED: "Used", SkuMeter.RESERVED_UNUSED: "Unused"}
 
+ALIKE_MAX = 256
+"""How many kinds of row are remembered while rows of an invoice are made."""
+
 Row = dict[str, str | None]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -162,33 +165,60 @@ def focus_rows(invoice: Invoice) -> Iterator[Row]:
         "x_RatingVersion": RATING_VERSION,
     }
     empty: Row = {**dict.fromkeys(COLUMNS), **shared}
+    alike: dict[tuple[object, ...], Row] = {}
     for row in invoice.rows:
-        yield {**empty, **_of_charge(row, invoice)}
+        key = row.charge.key
+        which = (*key[:5], key.sku_price_id, key.split_from, row.kind)
+        had = alike.get(which)
+        if had is None:
+            # Rows come by reservation, so those that are alike lie together.
+            if len(alike) >= ALIKE_MAX:
+                alike.clear()
+            had = alike[which] = {**empty, **_alike(row, invoice)}
+        is_utilised = key.meter is SkuMeter.RESERVED_USED and had["x_ActivityUnknown"] == "false"
+        yield {**had, **_own(row, is_utilised=is_utilised)}
 
 
-def _of_charge(row: ChargeRow, invoice: Invoice) -> Row:
-    charge, key, price = row.charge, row.charge.key, row.charge.price
-    booking = invoice.rated.bookings[key.reservation_id]
-    sku_meter, category, words = _METERS[key.meter]
-    quantity, credit = row.quantity, charge.is_credit
-    contracted = decimal(row.contracted_cost)
-    billed = decimal(row.billed)
-    site = invoice.rated.terms.sites.get(key.pool_id) or None
+def _own(row: ChargeRow, *, is_utilised: bool) -> Row:
+    """What is a row's own: its hour, its amounts, its id."""
+    key, credit = row.charge.key, row.charge.is_credit
+    contracted, billed = decimal(row.contracted_cost), decimal(row.billed)
+    quantity = decimal(row.quantity)
     values: Row = {
         "BilledCost": billed,
+        "ChargePeriodEnd": instant(key.end),
+        "ChargePeriodStart": instant(key.start),
+        "ContractedCost": contracted,
+        "EffectiveCost": billed if credit else contracted,
+        "ListCost": decimal(row.list_cost),
+        "PricingQuantity": quantity,
+        "x_ChargeRecordId": _uuid(row.id),
+        "x_GpuMicroseconds": str(row.gpu_microseconds),
+    }
+    if not credit:
+        values["ConsumedQuantity"] = quantity
+    if is_utilised:
+        values["x_UtilisedQuantity"] = quantity
+    if row.kind is not RowKind.ORIGINAL:
+        values["x_RestatementOf"] = _uuid(row.original_id)
+    return values
+
+
+def _alike(row: ChargeRow, invoice: Invoice) -> Row:
+    """What all rows of one kind for one reservation at one price say."""
+    key, price, credit = row.charge.key, row.charge.price, row.charge.is_credit
+    booking = invoice.rated.bookings[key.reservation_id]
+    sku_meter, category, words = _METERS[key.meter]
+    site = invoice.rated.terms.sites.get(key.pool_id) or None
+    values: Row = {
         "BillingCurrency": price.currency,
         "ChargeCategory": "Credit" if credit else "Usage",
         "ChargeClass": None if row.kind is RowKind.ORIGINAL else "Correction",
         "ChargeDescription": f"{price.model or 'any model'}: {words}",
-        "ChargePeriodEnd": instant(key.end),
-        "ChargePeriodStart": instant(key.start),
-        "ContractedCost": contracted,
+        "ConsumedUnit": None if credit else GPU_HOURS,
         "ContractedUnitPrice": decimal(price.contracted_price),
-        "EffectiveCost": billed if credit else contracted,
-        "ListCost": decimal(row.list_cost),
         "ListUnitPrice": decimal(price.list_price),
         "PricingCategory": category,
-        "PricingQuantity": decimal(quantity),
         "RegionId": site,
         "RegionName": site,
         "ResourceId": key.reservation_id,
@@ -202,39 +232,24 @@ def _of_charge(row: ChargeRow, invoice: Invoice) -> Row:
         "SubAccountName": key.tenant_id,
         "Tags": _json(tuple(booking.tags.items())),
         "x_ActivityUnknown": "false" if booking.is_observed else "true",
-        "x_ChargeRecordId": _uuid(row.id),
-        "x_GpuMicroseconds": str(row.gpu_microseconds),
         "x_LedgerSeqFrom": str(booking.seq_from),
         "x_LedgerSeqTo": str(booking.seq_to),
         "x_PoolId": key.pool_id,
     }
-    _add_what_applies(values, row, invoice)
-    return values
-
-
-def _add_what_applies(values: Row, row: ChargeRow, invoice: Invoice) -> None:
-    """Columns that only some kinds of charge have."""
-    key = row.charge.key
-    quantity = values["PricingQuantity"]
-    if not row.charge.is_credit:
-        values |= {"ConsumedQuantity": quantity, "ConsumedUnit": GPU_HOURS}
     if key.meter in _RESERVED:
         values["CapacityReservationId"] = key.reservation_id
         values["CapacityReservationStatus"] = _RESERVED[key.meter]
-    is_observed = invoice.rated.bookings[key.reservation_id].is_observed
-    if is_observed and key.meter is SkuMeter.RESERVED_USED:
-        values["x_UtilisedQuantity"] = quantity
     if invoice.id:
         values["InvoiceDetailId"] = "/".join(map(str, (invoice.id, *row.line[1:4])))
     if row.kind is not RowKind.ORIGINAL:
         values["x_CorrectionReason"] = "late-fact-or-price"
-        values["x_RestatementOf"] = _uuid(row.original_id)
     if key.split_from:
         values |= {
             "AllocatedMethodId": "equal-parts-of-members",
             "AllocatedResourceId": key.reservation_id,
             "AllocatedResourceName": key.reservation_id,
         }
+    return values
 
 
 def _uuid(digits: str) -> str:

@@ -154,6 +154,7 @@ class Charge:
     account_id: TenantId
     price: Priced
     gpu_microseconds: int
+    costs: "Costs"
 
     @property
     def is_credit(self) -> bool:
@@ -163,18 +164,37 @@ class Charge:
     @property
     def quantity(self) -> Decimal:
         """GPU-hours, rounded once; negative for a credit."""
-        amount = hours(self.gpu_microseconds)
-        return amount.copy_negate() if self.is_credit else amount
+        return self.costs.quantity
 
     @property
     def list_cost(self) -> Decimal:
         """At the list price, exact."""
-        return EXACT.multiply(self.price.list_price, self.quantity)
+        return self.costs.at_list
 
     @property
     def contracted_cost(self) -> Decimal:
         """At the price after discounts, exact."""
-        return EXACT.multiply(self.price.contracted_price, self.quantity)
+        return self.costs.contracted
+
+
+class Costs(NamedTuple):
+    """What an amount comes to at a price; negative for a credit."""
+
+    quantity: Decimal
+    at_list: Decimal
+    contracted: Decimal
+
+
+def costs_of(price: Priced, gpu_microseconds: int) -> Costs:
+    """GPU-hours, rounded once, and exact costs of an amount at a price."""
+    quantity = hours(gpu_microseconds)
+    if price.meter in CREDITS:
+        quantity = quantity.copy_negate()
+    return Costs(
+        quantity,
+        EXACT.multiply(price.list_price, quantity),
+        EXACT.multiply(price.contracted_price, quantity),
+    )
 
 
 @lru_cache(65_536)
@@ -233,7 +253,20 @@ def rate(lines: Iterable[Line], terms: Terms) -> dict[ChargeKey, Charge]:
             )
             before = sums[key][2] if key in sums else 0
             sums[key] = (account_id, price, before + amount)
-    return {key: Charge(key, *rest) for key, rest in sums.items()}
+    return _costed(sums)
+
+
+def _costed(sums: dict[ChargeKey, tuple[TenantId, Priced, int]]) -> dict[ChargeKey, Charge]:
+    """Charges with their costs: most amounts come often, whole hours above all."""
+    known: dict[tuple[int, int], Costs] = {}
+    found: dict[ChargeKey, Charge] = {}
+    for key, (account_id, price, amount) in sums.items():
+        # Prices live as long as the sums do, so an identity is one price's.
+        costs = known.get((id(price), amount))
+        if costs is None:
+            costs = known[id(price), amount] = costs_of(price, amount)
+        found[key] = Charge(key, account_id, price, amount, costs)
+    return found
 
 
 def _bounds(terms: Terms) -> Mapping[TenantId, tuple[Instant, ...]]:

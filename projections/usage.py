@@ -6,7 +6,7 @@ order of those instants once no earlier one can come any more: a grace behind re
 What is reported later still counts from there on.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -174,11 +174,13 @@ class Usage:
         if held.state not in {"confirmed", "at-risk"}:
             wanted = [piece for piece, start, end in held.pieces if start <= at < end]
         had = self._marked.get(held.reservation_id, [])
-        for piece in had:
-            if piece not in wanted:
-                self._leave(held, piece, ms)
+        if had != wanted:
+            for piece in had:
+                if piece not in wanted:
+                    self._leave(held, piece, ms)
+        enters_again = held.state in {"held", "active"}
         for piece in wanted:
-            if piece not in had or held.state in {"held", "active"}:
+            if enters_again or piece not in had:
                 self._enter(held, piece, ms)
         if wanted:
             self._marked[held.reservation_id] = wanted
@@ -197,36 +199,33 @@ class Usage:
         else:
             state = "service"
         tenant = "" if state == "service" else held.tenant_id
-        for run in self._runs(piece):
-            self._turn(piece, run, ms, held.reservation_id, tenant, state)
+        self._turn(piece, self._runs(piece), ms, held.reservation_id, tenant, state)
 
     def _leave(self, held: Held, piece: Piece, ms: int) -> None:
         """A run is no longer its holder's: it is being freed, or free at once."""
         possessed = self._nodes[piece.node_id].possessed.get(held.reservation_id, ())
         freeing = any(piece.overlaps(other) for other in possessed)
-        for run in self._runs(piece):
-            if run.holder == held.reservation_id:
-                if freeing:
-                    self._turn(piece, run, ms, run.holder, "", "service")
-                else:
-                    self._turn(piece, run, ms, None, "", "idle")
+        mine = [run for run in self._runs(piece) if run.holder == held.reservation_id]
+        if freeing:
+            self._turn(piece, mine, ms, held.reservation_id, "", "service")
+        else:
+            self._turn(piece, mine, ms, None, "", "idle")
 
     def _applied(self, fact: hardware.UnitsApplied, ms: int) -> None:
         where = self._nodes[fact.node_id]
         where.possessed[fact.reservation_id] = fact.pieces
         held = self._holdings.by_id.get(fact.reservation_id)
         for piece in fact.pieces:
-            for run in self._runs(piece):
-                if run.holder == fact.reservation_id and run.state == "service" and held:
-                    used = USED[held.klass]
-                    self._turn(piece, run, ms, run.holder, held.tenant_id, used)
+            mine = self._runs_of(piece, fact.reservation_id, "service")
+            if held:
+                used = USED[held.klass]
+                self._turn(piece, mine, ms, fact.reservation_id, held.tenant_id, used)
 
     def _freed(self, fact: hardware.UnitsFreed | hardware.ReleasePresumed, ms: int) -> None:
         self._nodes[fact.node_id].possessed.pop(fact.reservation_id, None)
         for piece in fact.pieces:
-            for run in self._runs(piece):
-                if run.holder == fact.reservation_id and run.state == "service":
-                    self._turn(piece, run, ms, None, "", "idle")
+            mine = self._runs_of(piece, fact.reservation_id, "service")
+            self._turn(piece, mine, ms, None, "", "idle")
 
     def _observed(self, fact: hardware.ActivityObserved, ms: int, *, begins: bool) -> None:
         """Idle in its holder's hands for a while, if it was seen so."""
@@ -234,9 +233,9 @@ class Usage:
         if not begins:
             before, after = after, before
         for piece in fact.pieces:
-            for run in self._runs(piece):
-                if run.holder == fact.reservation_id and run.state == before:
-                    self._turn(piece, run, ms, run.holder, run.tenant, after)
+            mine = self._runs_of(piece, fact.reservation_id, before)
+            if mine:
+                self._turn(piece, mine, ms, fact.reservation_id, mine[0].tenant, after)
 
     def _node(self, recorded: Recorded, fact: OfNode) -> None:
         at, seq = recorded.occurred_at, recorded.seq
@@ -292,55 +291,61 @@ class Usage:
         self._overrule(where, ms, condition)
 
     def _overrule(self, where: Machine, ms: int, condition: str) -> None:
-        for gpu in where.gpus:
-            for run in gpu.runs:
-                self._count(where, gpu, run, ms, -1)
+        whole = [(gpu, run) for gpu in where.gpus for run in gpu.runs]
+        self._count(where, whole, ms, -1)
         where.condition = condition
-        for gpu in where.gpus:
-            for run in gpu.runs:
-                self._count(where, gpu, run, ms, 1)
+        self._count(where, whole, ms, 1)
 
     def _retire(self, fact: OfNode, ms: int) -> None:
         gone = self._nodes.pop(fact.node_id)
-        for gpu in gone.gpus:
-            for run in gpu.runs:
-                self._count(gone, gpu, run, ms, -1)
+        self._count(gone, [(gpu, run) for gpu in gone.gpus for run in gpu.runs], ms, -1)
         self.fleet.change((fact.pool_id, "", ""), ms, -len(gone.gpus) * MILLI_PER_GPU)
 
     def _fail(self, node_id: str, slots: tuple[int, ...], ms: int, *, failed: bool) -> None:
         where = self._nodes[node_id]
         for slot in slots:
             gpu = where.gpus[slot]
-            for run in gpu.runs:
-                self._count(where, gpu, run, ms, -1)
+            whole = [(gpu, run) for run in gpu.runs]
+            self._count(where, whole, ms, -1)
             gpu.is_failed = failed
-            for run in gpu.runs:
-                self._count(where, gpu, run, ms, 1)
+            self._count(where, whole, ms, 1)
 
-    def _count(self, where: Machine, gpu: Gpu, run: Run, ms: int, sign: int) -> None:
-        """Let a run enter the account that it belongs to, or leave it."""
-        state, tenant = run.state, run.tenant
-        if gpu.is_failed or where.condition:
-            state, tenant = ("down" if gpu.is_failed else where.condition), ""
-        self.meter.change((gpu.pool_id, tenant, state), ms, sign * (run.end - run.first))
+    def _count(self, where: Machine, runs: Iterable[tuple[Gpu, Run]], ms: int, sign: int) -> None:
+        """Let runs enter the accounts that they belong to, or leave them."""
+        widths: dict[tuple[str, str, str], int] = {}
+        for gpu, run in runs:
+            state, tenant = run.state, run.tenant
+            if gpu.is_failed or where.condition:
+                state, tenant = ("down" if gpu.is_failed else where.condition), ""
+            account = (gpu.pool_id, tenant, state)
+            widths[account] = widths.get(account, 0) + run.end - run.first
+        for account, width in widths.items():
+            self.meter.change(account, ms, sign * width)
 
     def _turn(
         self,
         piece: Piece,
-        run: Run,
+        runs: Iterable[Run],
         ms: int,
         holder: ReservationId | None,
         tenant: str,
         state: str,
     ) -> None:
-        """A run changes hands, or what it counts as."""
-        if (run.holder, run.tenant, run.state) == (holder, tenant, state):
-            return
+        """Runs of a piece change hands, or what they count as."""
         where = self._nodes[piece.node_id]
-        gpu = where.gpus[run.first // MILLI_PER_GPU]
-        self._count(where, gpu, run, ms, -1)
-        run.holder, run.tenant, run.state = holder, tenant, state
-        self._count(where, gpu, run, ms, 1)
+        turning = [
+            (where.gpus[run.first // MILLI_PER_GPU], run)
+            for run in runs
+            if run.state != state or run.holder != holder or run.tenant != tenant
+        ]
+        self._count(where, turning, ms, -1)
+        for _, run in turning:
+            run.holder, run.tenant, run.state = holder, tenant, state
+        self._count(where, turning, ms, 1)
+
+    def _runs_of(self, piece: Piece, holder: ReservationId, state: str) -> list[Run]:
+        """The runs of a piece that are in a holder's hands and in one state."""
+        return [r for r in self._runs(piece) if r.holder == holder and r.state == state]
 
     def _runs(self, piece: Piece) -> list[Run]:
         """The runs that make up a piece exactly, cut where they must be."""
@@ -350,6 +355,10 @@ class Usage:
         found: list[Run] = []
         for slot in piece.slots:
             gpu = where.gpus[slot]
+            if piece.width_milli >= MILLI_PER_GPU and len(gpu.runs) == 1:
+                # Whole GPUs, as nearly always: nothing is to be cut. A piece wider than one has only such.
+                found.append(gpu.runs[0])
+                continue
             if len(gpu.runs) > RUNS_UNJOINED_MAX:
                 _join_idle(gpu)
             first = max(piece.first_milli, slot * MILLI_PER_GPU)
