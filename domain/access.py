@@ -88,6 +88,8 @@ READ_VERBS: Mapping[str, Verb] = {
     "checkpoint": Verb(_AUDITORS),
     "inclusion": Verb(_AUDITORS),
     "consistency": Verb(_AUDITORS),
+    "replay": Verb(_AUDITORS),
+    "account": Verb(_AUDITORS),
     "audit": Verb(frozenset({Role.AUDITOR, Role.OPERATOR})),
     "projections": Verb(frozenset({Role.OPERATOR, Role.AUDITOR, Role.SERVICE})),
     "explain": Verb(frozenset({Role.TENANT, Role.OPERATOR, Role.AUDITOR}), own=True),

@@ -2,9 +2,10 @@
 
 import json
 from dataclasses import asdict
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -19,6 +20,7 @@ from connectors.cli.console import (
     fail,
     folder,
     group,
+    instant,
     options,
     out,
     refusals_told,
@@ -143,6 +145,72 @@ def export(
             return
     row = {"folder": str(to), "events": done.events, "root": done.root.hex()}
     tell(row, [row], tuple(row))
+
+
+@audit_verb("replay")
+def replay(
+    as_of: Annotated[str, typer.Option(help="the moment: 2026-01-31T12:00, today 09:00, ISO")],
+    as_known_at: Annotated[
+        str, typer.Option(help="by the facts that were recorded until then; now if none")
+    ] = "",
+    zone: Annotated[str, typer.Option(help="an IANA zone for both")] = "",
+) -> None:
+    """Who held what at a past moment, under which quota, at which use and cost, as known then or now."""
+    from connectors.cli.database import database
+    from connectors.wiring.replaying import LogHistory
+    from schemas.json_form import instant_of
+
+    at = instant_of(instant(as_of, zone) or _now())
+    known = instant_of(instant(as_known_at, zone) or _now()) if as_known_at else None
+    with database() as dsn:
+        found = LogHistory(dsn).replay(at, known)
+    if options.json:
+        tell(found, (), ())
+        return
+    columns = ("node_id", "first_milli", "width_milli", "tenant_id", "reservation_id", "end")
+    tell(found, found["holders"], columns, f"Holders at {found['as_of']}, as known {_known(found)}")
+    tell(found, found["quota"], ("tenant_id", "pool_id", "nominal_milli", "held_milli"), "Quota")
+    tell(
+        found, found["usage"], ("pool_id", "tenant_id", "state", "gpu_microseconds"), "Used so far"
+    )
+    tell(found, found["charges"], ("account_id", "currency", "cost"), "Charged so far, exact")
+    out.print(f"state {found['state_hash']} at event {found['seq']}", style="dim", highlight=False)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+def _known(found: dict[str, Any]) -> str:
+    return "now" if found["as_known_at"] == "now" else f"at {found['as_known_at']}"
+
+
+@audit_verb("explain")
+def explain(
+    reservation: Annotated[str, typer.Argument(help="its id")],
+) -> None:
+    """Who did what to a reservation, when, why, by which plan and under which quota, with positions."""
+    from connectors.cli.database import database
+    from connectors.wiring.replaying import LogHistory
+
+    with database() as dsn:
+        steps = LogHistory(dsn).explain(reservation)
+    if not steps:
+        fail(REFUSED, f"there is no reservation {reservation}")
+    rows = [
+        {
+            **step,
+            "plan": step["plan"]["seq"] if step["plan"] else "",
+            "quota": ", ".join(f"{b['tenant_id']} #{b['seq']}" for b in step["quota"]),
+        }
+        for step in steps
+    ]
+    tell(
+        {"reservation_id": reservation, "steps": steps},
+        rows,
+        ("seq", "recorded_at", "what", "who", "because", "plan", "quota"),
+        f"Reservation {reservation}",
+    )
 
 
 @audit_verb("key")

@@ -10,11 +10,21 @@ from fastapi.responses import JSONResponse
 from psycopg_pool import PoolTimeout
 from starlette.exceptions import HTTPException
 
-from connectors.http import directory, metrics, pages, planning, proofs, reads, virtual_time
+from connectors.http import (
+    directory,
+    history,
+    metrics,
+    pages,
+    planning,
+    proofs,
+    reads,
+    virtual_time,
+)
 from connectors.http.commanding import Commands, Gateway
 from connectors.http.denials import Denials
 from connectors.http.directory import Directory
 from connectors.http.guard import Guard, Tokens
+from connectors.http.history import History
 from connectors.http.notes import Sealer
 from connectors.http.planning import Copies
 from connectors.http.problems import bad_field, problem
@@ -39,10 +49,11 @@ def create_app(
     subjects: Subjects,
     copies: Copies,
     prover: Prover,
+    past: History,
     *,
     is_virtual: bool = False,
 ) -> FastAPI:
-    """The HTTP face over a gateway, read models, tokens, what is known of their holders, copies and proofs.
+    """The HTTP face over a gateway, read models, tokens, what is known of their holders, copies, proofs and the past.
 
     Under a virtual clock callers bring the time with them.
     """
@@ -65,6 +76,7 @@ def create_app(
     denials = Denials(read_models, commands)
     reads.add(app, read_models, commands, registry, subjects, denials)
     proofs.add(app, prover)
+    history.add(app, past)
     planning.add(app, read_models, registry, copies, denials)
     directory.add(app, subjects)
     pages.add(app, read_models, tokens)

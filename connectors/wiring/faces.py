@@ -2,6 +2,8 @@
 
 from connectors.http.commanding import BATCH_COMMANDS_MAX
 from connectors.http.guard import BODY_BYTES_MAX
+from connectors.http.history import HISTORY
+from connectors.http.history import told as history_told
 from connectors.http.planning import PLANS
 from connectors.http.planning import told as plan_told
 from connectors.http.problems import STATUS
@@ -12,7 +14,7 @@ from connectors.http.reads import told
 from connectors.http.verbs import ROUTES
 from connectors.http.virtual_time import ADVANCE, HEADER
 
-READS = {**_READS, **PLANS, **PROOFS}
+READS = {**_READS, **PLANS, **PROOFS, **HISTORY}
 
 __all__ = [
     "ADVANCE",
@@ -30,4 +32,5 @@ def reads_told() -> dict[str, str]:
     """What each read tells, in a line."""
     plans = {verb: plan_told(verb) for verb in PLANS.values()}
     proofs = {verb: proof_told(verb) for verb in PROOFS.values()}
-    return {verb: told(verb) for verb in _READS.values()} | plans | proofs
+    past = {verb: history_told(verb) for verb in HISTORY.values()}
+    return {verb: told(verb) for verb in _READS.values()} | plans | proofs | past

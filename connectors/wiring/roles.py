@@ -35,6 +35,7 @@ from connectors.simulated.fleet import Delays, SimulatedFleet
 from connectors.tokens.tokens import TokenFile
 from connectors.wiring.copying import LedgerCopy
 from connectors.wiring.proving import SIGNING, LogProver, signer_of
+from connectors.wiring.replaying import LogHistory
 from domain.record import Recorded
 from projections.catalogue import all_projections
 from schemas.registry import registry
@@ -140,6 +141,7 @@ def serve_http(
         Subjects(models.pool),
         LedgerCopy(JournalReader(service.dsn), None if virtual else WallClock().now),
         LogProver(service.dsn, signer_of(read_secret(folder, SIGNING))),
+        LogHistory(service.dsn),
         is_virtual=virtual,
     )
     uvicorn.run(
