@@ -32,9 +32,10 @@ class SkuMeter(StrEnum):
     OVERFLOW = "overflow"
     OVERRUN = "overrun"
     SHORTAGE = "shortage"
+    LENT = "lent"
 
 
-CREDITS = frozenset({SkuMeter.SHORTAGE})
+CREDITS = frozenset({SkuMeter.SHORTAGE, SkuMeter.LENT})
 """Meters that are paid to the tenant, not by it: their prices count against its charges."""
 
 
@@ -134,6 +135,31 @@ def clash(mine: PriceVersion, others: Iterable[PriceVersion]) -> PriceVersion | 
             continue
         return other
     return None
+
+
+def overpaid(lender: PriceVersion, borrower: PriceVersion) -> Rate | None:
+    """A rate for lent time above what another version (or the same one) charges for borrowed time.
+
+    Only versions in one currency that hold at one instant can be compared; in two currencies any
+    price is above the other one.
+    """
+    if not lender.span.overlaps(borrower.span):
+        return None
+    for rate in lender.rates:
+        if rate.meter is not SkuMeter.LENT or not contracted(rate):
+            continue
+        if lender.currency != borrower.currency or contracted(rate) > _debit(borrower, rate.model):
+            return rate
+    return None
+
+
+def _debit(version: PriceVersion, model: str) -> Decimal:
+    """The least that a version charges for borrowed time of a model; of every model when empty."""
+    generic = version.rate_of(SkuMeter.BORROWED, model)
+    found = [contracted(generic) if generic else Decimal(0)]
+    if not model:
+        found += [contracted(rate) for rate in version.rates if rate.meter is SkuMeter.BORROWED]
+    return min(found)
 
 
 def _share(mine: tuple[TenantId, ...], others: tuple[TenantId, ...]) -> bool:

@@ -6,7 +6,8 @@ states: overrun (a holder's own processes on units that it should have left: ser
 pool) and shortage (promised but not delivered).
 """
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from domain.record import Recorded
 from domain.timespan import FAR_FUTURE, Instant
 from domain.units import Piece
 from projections.holdings import Held
+from projections.lending import Hour, Quotas, lent
 from projections.meter import Meter
 from projections.usage import Gpu, Machine, Run, Usage
 
@@ -31,6 +33,9 @@ POSSESSED = {
     "overflow": SkuMeter.OVERFLOW,
 }
 """The states in which a unit is delivered, and the meter that counts it."""
+
+
+_RESERVED = frozenset({SkuMeter.RESERVED_USED, SkuMeter.RESERVED_UNUSED})
 
 
 class Line(NamedTuple):
@@ -90,6 +95,13 @@ class Terms:
         life = self.tenants[tenant_id]
         return tenant_id if life.parent_id is None else self.account_of(life.parent_id)
 
+    def chain(self, tenant_id: TenantId) -> Iterator[TenantId]:
+        """A tenant and those that it lies in, narrowest first."""
+        name: TenantId | None = tenant_id
+        while name is not None:
+            yield name
+            name = self.tenants[name].parent_id
+
     def members(self, tenant_id: TenantId, start: Instant, end: Instant) -> tuple[TenantId, ...]:
         """The tenants directly inside one that lived in a span, by name."""
         found = (
@@ -148,6 +160,7 @@ class Consumption(Usage):
         super().__init__()
         self._grace = grace
         self.terms = Terms()
+        self.quotas = Quotas()
         self.bookings: dict[ReservationId, Booking] = {}
         self.billed = Meter(cuts_ms=tuple(sorted({cut // 1000 for cut in cuts})))
         self.seq = 0
@@ -161,15 +174,41 @@ class Consumption(Usage):
         self.seq, self.last = recorded.seq, max(self.last, recorded.recorded_at)
         if not isinstance(recorded.fact, OfReservation | OfNode):
             self.terms.apply(recorded)
+            self.quotas.apply(recorded)
         super().apply(recorded)
 
     def lines(self, until: Instant) -> list[Line]:
         """Close the books at an instant, and what everybody had up to it."""
         self.close(until)
         self.billed.settle(until // 1000)
-        return [
+        lines = [
             Line(PoolId(pool), start, TenantId(who), meter, ReservationId(held), model, amount)
             for (pool, start, who, meter, held, model), amount in self.billed.hours.items()
+        ]
+        return lines + self._lent(lines)
+
+    def _lent(self, lines: list[Line]) -> list[Line]:
+        """Whose idle quota was borrowed: lines of lenders, who are not told for whom it was."""
+        hours: defaultdict[tuple[PoolId, int], Hour] = defaultdict(Hour)
+        for line in lines:
+            if line.meter is SkuMeter.BORROWED and line.gpu_microseconds:
+                hour = hours[line.pool_id, line.start_ms]
+                before = hour.borrowed.get(line.model, 0)
+                hour.borrowed[line.model] = before + line.gpu_microseconds
+                hour.borrowers.add(line.tenant_id)
+        if not hours:
+            return []
+        chains = {name: tuple(self.terms.chain(name)) for name in self.terms.tenants}
+        for line in lines:
+            of_hour = hours.get((line.pool_id, line.start_ms))
+            if of_hour is not None and line.meter in _RESERVED:
+                for name in chains[line.tenant_id]:
+                    had = of_hour.reserved.get(name, 0)
+                    of_hour.reserved[name] = had + line.gpu_microseconds
+        found = lent(hours, self.quotas, chains, self.billed.cuts_ms)
+        return [
+            Line(pool, start, who, SkuMeter.LENT, ReservationId(""), model, amount)
+            for pool, start, who, model, amount in found
         ]
 
     def _reservation(self, recorded: Recorded, fact: OfReservation) -> None:

@@ -117,6 +117,7 @@ _METERS = {
     SkuMeter.OVERFLOW: ("Overflow GPU Time", "Dynamic", "GPUs beyond quota"),
     SkuMeter.OVERRUN: ("Overrun GPU Time", "Dynamic", "GPUs held after the reservation's end"),
     SkuMeter.SHORTAGE: ("Missing GPU Time", "Standard", "credit for GPUs promised and missing"),
+    SkuMeter.LENT: ("Lent GPU Time", "Dynamic", "credit for idle quota that others borrowed"),
 }
 _RESERVED = {SkuMeter.RESERVED_USED: "Used", SkuMeter.RESERVED_UNUSED: "Unused"}
 
@@ -207,7 +208,6 @@ def _own(row: ChargeRow, *, is_utilised: bool) -> Row:
 def _alike(row: ChargeRow, invoice: Invoice) -> Row:
     """What all rows of one kind for one reservation at one price say."""
     key, price, credit = row.charge.key, row.charge.price, row.charge.is_credit
-    booking = invoice.rated.bookings[key.reservation_id]
     sku_meter, category, words = _METERS[key.meter]
     site = invoice.rated.terms.sites.get(key.pool_id) or None
     values: Row = {
@@ -221,21 +221,25 @@ def _alike(row: ChargeRow, invoice: Invoice) -> Row:
         "PricingCategory": category,
         "RegionId": site,
         "RegionName": site,
-        "ResourceId": key.reservation_id,
-        "ResourceName": key.reservation_id,
-        "ResourceType": "Reservation",
         "SkuId": price.sku_id,
         "SkuMeter": sku_meter,
         "SkuPriceId": price.sku_price_id,
         "SkuPriceDetails": _json((("x_Book", price.book_id), ("x_Version", price.version))),
         "SubAccountId": key.tenant_id,
         "SubAccountName": key.tenant_id,
-        "Tags": _json(tuple(booking.tags.items())),
-        "x_ActivityUnknown": "false" if booking.is_observed else "true",
-        "x_LedgerSeqFrom": str(booking.seq_from),
-        "x_LedgerSeqTo": str(booking.seq_to),
         "x_PoolId": key.pool_id,
     }
+    if key.reservation_id:
+        booking = invoice.rated.bookings[key.reservation_id]
+        values |= {
+            "ResourceId": key.reservation_id,
+            "ResourceName": key.reservation_id,
+            "ResourceType": "Reservation",
+            "Tags": _json(tuple(booking.tags.items())),
+            "x_ActivityUnknown": "false" if booking.is_observed else "true",
+            "x_LedgerSeqFrom": str(booking.seq_from),
+            "x_LedgerSeqTo": str(booking.seq_to),
+        }
     if key.meter in _RESERVED:
         values["CapacityReservationId"] = key.reservation_id
         values["CapacityReservationStatus"] = _RESERVED[key.meter]
@@ -292,9 +296,10 @@ def by_day(rows: Iterable[Row]) -> Iterator[Row]:
         )
         day["ChargePeriodEnd"] = max(day["ChargePeriodEnd"] or "", row["ChargePeriodEnd"] or "")
         day["ChargePeriodStart"] = min(day["ChargePeriodStart"] or "", start)
-        first, last = int(row["x_LedgerSeqFrom"] or 0), int(row["x_LedgerSeqTo"] or 0)
-        day["x_LedgerSeqFrom"] = str(min(int(day["x_LedgerSeqFrom"] or 0), first))
-        day["x_LedgerSeqTo"] = str(max(int(day["x_LedgerSeqTo"] or 0), last))
+        if row["ResourceId"] is not None:
+            first, last = int(row["x_LedgerSeqFrom"] or 0), int(row["x_LedgerSeqTo"] or 0)
+            day["x_LedgerSeqFrom"] = str(min(int(day["x_LedgerSeqFrom"] or 0), first))
+            day["x_LedgerSeqTo"] = str(max(int(day["x_LedgerSeqTo"] or 0), last))
     yield from days.values()
 
 

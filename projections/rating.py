@@ -30,7 +30,7 @@ RATING_VERSION = "1"
 
 GPU_MICROSECONDS_PER_HOUR = 3_600_000_000
 QUANTITY_PLACES = 12
-OUTSIDE = frozenset({SkuMeter.SHORTAGE, SkuMeter.OVERRUN})
+OUTSIDE = frozenset({SkuMeter.SHORTAGE, SkuMeter.OVERRUN, SkuMeter.LENT})
 """Meters outside the sum of states: without a price of their own they make no charge."""
 
 _STEP = Decimal(1).scaleb(-QUANTITY_PLACES)

@@ -9,6 +9,7 @@ from domain.facts.pool import PoolHoursClosed
 from domain.ids import PoolId, TenantId
 from domain.periods import PeriodState
 from domain.pool_hours import PoolHour
+from domain.pricing import SkuMeter
 from domain.timespan import Instant
 from projections.closing import MixedCurrencies, pool_hours, seal_of
 from projections.consumption import POSSESSED, Line
@@ -97,8 +98,13 @@ def books(
         verdict.differs(f"{pool_id} {instant(hour)}: states without capacity")
     verdict.checked.append("the states of every pool-hour sum to its capacity")
     hour_us = 3_600_000_000
+    lent: defaultdict[tuple[str, int], int] = defaultdict(int)
     for line in lines:
         at = line.start_ms * 1000
+        if line.meter is SkuMeter.BORROWED:
+            lent[line.pool_id, at - at % hour_us] -= line.gpu_microseconds
+        elif line.meter is SkuMeter.LENT:
+            lent[line.pool_id, at - at % hour_us] += line.gpu_microseconds
         if line.meter in OUTSIDE or not line.gpu_microseconds:
             continue
         key = (line.pool_id, at - at % hour_us, line.meter.value)
@@ -112,7 +118,11 @@ def books(
     for (pool_id, hour, state), rest in delivered.items():
         if rest:
             verdict.differs(f"{pool_id} {instant(hour)}: {state} differs by {rest}")
+    for (pool_id, hour), rest in lent.items():
+        if rest > 0:
+            verdict.differs(f"{pool_id} {instant(hour)}: lent is above borrowed by {rest}")
     verdict.checked.append("every delivered GPU-second is charged to its holder, once")
+    verdict.checked.append("no more is credited to lenders than others borrowed")
 
 
 def _closed_hours(closed: Iterable[PoolHoursClosed], ratings: Ratings, verdict: Verdict) -> None:

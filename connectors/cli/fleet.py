@@ -159,6 +159,7 @@ def grant(
     name: Annotated[str, typer.Argument(help="the tenant")],
     gpus: Annotated[int, typer.Option(help="nominal GPUs")],
     borrow: Annotated[int, typer.Option(help="GPUs that may be borrowed beyond")] = 0,
+    lend: Annotated[int, typer.Option(help="GPUs of it that others' use is credited for")] = 0,
     pool_id: PoolName = "main",
 ) -> None:
     """Entitle a tenant to GPUs from now on."""
@@ -167,5 +168,6 @@ def grant(
         "pool_id": pool_id,
         "nominal_milli": gpus * 1000,
         "borrow_milli": borrow * 1000,
+        "lend_milli": lend * 1000,
     }
     command("/v1/quota", body)

@@ -10,7 +10,7 @@ from connectors.cli.console import REFUSED, api, command, fail, group, refusals_
 
 price, price_verb = group("price", "What an hour of a GPU costs: list, publish")
 
-METERS = "reserved_used, reserved_unused, borrowed, overflow, overrun, shortage"
+METERS = "reserved_used, reserved_unused, borrowed, overflow, overrun, shortage, lent"
 
 
 @price_verb("list")

@@ -161,7 +161,7 @@ def _parts(
                     [before.files[key] for key in old if key in before.files] if before else [],
                     now.terms,
                     before.terms if before else now.terms,
-                    {held_id: now.bookings[held_id] for held_id in held},
+                    {held_id: now.bookings[held_id] for held_id in held if held_id},
                     grain,
                 )
 

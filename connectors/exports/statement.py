@@ -23,6 +23,7 @@ COLOURS = {
     SkuMeter.OVERFLOW: "#bf8700",
     SkuMeter.OVERRUN: "#cf222e",
     SkuMeter.SHORTAGE: "#8250df",
+    SkuMeter.LENT: "#bf3989",
 }
 DAY_MICROSECONDS = 86_400_000_000
 

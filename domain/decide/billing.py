@@ -10,7 +10,15 @@ from domain.decide.transcript import Transcript
 from domain.facts.billing import PeriodClosed, PeriodClosing, PriceBookPublished
 from domain.ledger import Ledger
 from domain.periods import PeriodState
-from domain.pricing import PriceVersion, Rate, clash, in_force, percent_of, price_of
+from domain.pricing import (
+    PriceVersion,
+    Rate,
+    clash,
+    in_force,
+    overpaid,
+    percent_of,
+    price_of,
+)
 from domain.refusals import Reason, Refusal, refuse
 from domain.timespan import Timespan
 
@@ -49,7 +57,7 @@ def publish_price_book(t: Transcript, command: PublishPriceBook) -> Refusal | No
         command.unused_split,
         command.corrects,
     )
-    refusal = _clashes(t.ledger, version)
+    refusal = _clashes(t.ledger, version) or _credits(t.ledger, version)
     if refusal:
         return refusal
     t.write(
@@ -149,6 +157,26 @@ def _clashes(ledger: Ledger, version: PriceVersion) -> Refusal | None:
                 f" to {other.end} for the same tenants",
                 verb="publish",
             )
+    return None
+
+
+def _credits(ledger: Ledger, version: PriceVersion) -> Refusal | None:
+    """No lender is paid more for an hour than any borrower pays for it."""
+    books = {**ledger.price_books}
+    books[version.book_id] = (*books.get(version.book_id, ()), version)
+    standing = [v for versions in books.values() for v in in_force(versions)]
+    mine = [v for v in standing if (v.book_id, v.version) == (version.book_id, version.version)]
+    for new in mine:
+        for other in standing:
+            for lender, borrower in ((new, other), (other, new)):
+                rate = overpaid(lender, borrower)
+                if rate is not None:
+                    problem = (
+                        f"lent at {rate.list_price} {lender.currency} in {lender.book_id} version"
+                        f" {lender.version} is above what {borrower.book_id} version"
+                        f" {borrower.version} charges for borrowed time"
+                    )
+                    return refuse(Reason.MALFORMED, field="rates", problem=problem)
     return None
 
 

@@ -7,11 +7,12 @@ import pytest
 
 from connectors.exports.charges import read_file
 from connectors.exports.parts import read_usage, write_parts
+from domain import commands as c
 from domain.ids import TenantId
-from domain.pricing import UnusedSplit
+from domain.pricing import Rate, SkuMeter, UnusedSplit
 from projections.focus import canonical
 from tests import builders as b
-from tests.billing import BilledWorld, lint, total
+from tests.billing import RATES, BilledWorld, lint, total
 
 MONTH = 31 * 24
 
@@ -19,9 +20,10 @@ MONTH = 31 * 24
 @pytest.fixture(scope="module")
 def world() -> BilledWorld:
     """Two accounts, members who share what nobody used, a closed month, a late fact, an open month."""
-    world = BilledWorld(unused_split=UnusedSplit.MEMBERS)
+    rates = (*RATES, Rate(SkuMeter.LENT, "1"))
+    world = BilledWorld(rates=rates, unused_split=UnusedSplit.MEMBERS)
     world.accept(b.register("z"))
-    world.accept(b.grant("z", gpus=8))
+    world.accept(c.GrantQuota(TenantId("z"), b.POOL, 8000, 0, 8000))
     for name in ("x", "y"):
         world.accept(b.register(name, "a"))
     long = world.booked(b.book(gpus=3, start=1, end=50))
@@ -29,6 +31,8 @@ def world() -> BilledWorld:
     other = world.booked(b.book("z", gpus=1, start=1, end=2.5))
     world.applied(long, b.at(1))
     world.ran(other, b.at(1), b.at(2.5))
+    borrowed = world.booked(b.book(gpus=1, start=4, end=5, klass="borrowed"))
+    world.ran(borrowed, b.at(4), b.at(5))
     world.freed(long, b.at(50))
     world.close_period(b.at(0), b.at(MONTH))
     world.advance(b.at(MONTH + 2))
@@ -77,7 +81,7 @@ def test_one_account_by_the_day_is_its_own_part(world: BilledWorld, tmp_path: Pa
     write_parts(tmp_path, world.ratings(), processes=1, account="z", grain="day")
     (file,) = tmp_path.glob("charges/*/*/*.parquet")
     rows = list(read_file(file))
-    assert [row["PricingQuantity"] for row in rows] == ["1.5"]
+    assert sorted(row["PricingQuantity"] or "" for row in rows) == ["-1", "1.5"]
     assert {row["BillingAccountId"] for row in rows} == {"z"}
 
 

@@ -48,7 +48,7 @@ def test_nothing_differs_where_nothing_was_changed() -> None:
     verdict = reconcile(world.ratings(), world.rows())
     assert (verdict.holds, verdict.differences) == (True, [])
     assert verdict.rows == 51
-    assert len(verdict.checked) == 6
+    assert len(verdict.checked) == 7
 
 
 @pytest.mark.parametrize(
