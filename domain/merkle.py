@@ -57,7 +57,7 @@ class Tree:
             for nth in range(full):
                 hashes = row[nth * TILE_HASHES * HASH_BYTES : (nth + 1) * TILE_HASHES * HASH_BYTES]
                 tiles.append(FullTile(level, index + nth, hashes))
-                fresh += _root_of(hashes)
+                fresh += row_root(hashes)
             pending[level] = row[full * TILE_HASHES * HASH_BYTES :]
             level += 1
         return Tree(self.size + len(leaves), tuple(pending)), tiles
@@ -100,8 +100,8 @@ def _hashes_of(row: bytes) -> list[bytes]:
     return [row[at : at + HASH_BYTES] for at in range(0, len(row), HASH_BYTES)]
 
 
-def _root_of(row: bytes) -> bytes:
-    """The root over a power of two of hashes."""
+def row_root(row: bytes) -> bytes:
+    """The root over a power of two of hashes that stand side by side."""
     hashes = _hashes_of(row)
     while len(hashes) > 1:
         hashes = [node_hash(hashes[at], hashes[at + 1]) for at in range(0, len(hashes), 2)]
@@ -114,7 +114,7 @@ def _peaks_of(row: bytes) -> list[bytes]:
     peaks: list[bytes] = []
     while count:
         span = 1 << (count.bit_length() - 1)
-        peaks.append(_root_of(row[at * HASH_BYTES : (at + span) * HASH_BYTES]))
+        peaks.append(row_root(row[at * HASH_BYTES : (at + span) * HASH_BYTES]))
         at += span
         count -= span
     return peaks

@@ -6,7 +6,7 @@ that stand side by side in one. Whatever a proof needs is such a root or is made
 
 from collections.abc import Callable
 
-from domain.merkle import HASH_BYTES, TILE_HEIGHT, Tree, node_hash, root_of
+from domain.merkle import HASH_BYTES, TILE_HEIGHT, Tree, node_hash, row_root
 
 Row = Callable[[int, int, int], bytes]
 """Hashes of a tile level: from level, first index and count, as bytes."""
@@ -43,9 +43,8 @@ def _aligned(row: Row, height: int, index: int) -> bytes:
     """The root over 2^height leaves that begin at a multiple of it."""
     level, rest = divmod(height, TILE_HEIGHT)
     hashes = row(level, index << rest, 1 << rest)
-    found = [hashes[at : at + HASH_BYTES] for at in range(0, len(hashes), HASH_BYTES)]
-    assert len(found) == 1 << rest, "the tree has what its size says"
-    return root_of(found)
+    assert len(hashes) == HASH_BYTES << rest, "the tree has what its size says"
+    return row_root(hashes)
 
 
 def _split(count: int) -> int:

@@ -57,9 +57,13 @@ class Ratings:
             self._books = consumption, consumption.lines(consumption.last)
         return self._books
 
+    def begun(self) -> Consumption:
+        """Books with nothing in them yet, ready for this log."""
+        return Consumption(grace=self._late, cuts=self._cuts)
+
     def consumption(self, seq: int) -> Consumption:
         """The usage that the facts up to a position tell of, not closed yet."""
-        consumption = Consumption(grace=self._late, cuts=self._cuts)
+        consumption = self.begun()
         for entry in self._log():
             if entry.seq > seq:
                 break

@@ -14,10 +14,10 @@ from domain.record import Recorded
 from domain.timespan import Instant
 from projections.calendar import Calendar, CalendarRow
 from projections.charges import by_account
+from projections.consumption import Consumption
 from projections.fleet import Fleet, GrantRow
 from projections.folding import Ratings
 from projections.rating import rate
-from projections.usage import Usage
 
 Known = Callable[[], Iterable[Recorded]]
 """Reads the facts that are known, from the first one, each time that it is called."""
@@ -46,25 +46,30 @@ class Moment:
     """Exact cost up to the moment, at contracted prices, by account and currency."""
 
 
-def moment_of(known: Known, as_of: Instant) -> Moment:
-    """The moment that the known facts tell of. They are read a few times over."""
-    calendar, fleet, usage = Calendar(), Fleet(), Usage()
+def moment_of(
+    known: Known, as_of: Instant, now: Instant, hear: Callable[[Recorded], None]
+) -> Moment:
+    """The moment that the known facts tell of; they are read twice, and `hear` hears each once.
+
+    Nothing has been used or charged behind `now`, or behind the last fact where that is later.
+    """
+    ratings = Ratings(lambda: (entry for entry in known() if entry.occurred_at <= as_of))
+    calendar, fleet, consumption = Calendar(), Fleet(), ratings.begun()
     seq = 0
     for entry in known():
         seq = entry.seq
+        hear(entry)
         calendar.apply(entry)
         fleet.apply(entry)
         if entry.occurred_at <= as_of:
-            usage.apply(entry)
-    usage.close(as_of)
+            consumption.apply(entry)
+    cost = _cost(consumption, min(as_of, max(now, consumption.last)))
     holders = tuple(
         row
         for row in sorted(CalendarRow(*row) for row in calendar.table)
         if row.start <= as_of < row.end
     )
-    return Moment(
-        as_of, seq, holders, _quota(fleet, holders, as_of), _used(usage), _cost(known, as_of)
-    )
+    return Moment(as_of, seq, holders, _quota(fleet, holders, as_of), _used(consumption), cost)
 
 
 def _quota(fleet: Fleet, holders: Iterable[CalendarRow], as_of: Instant) -> tuple[Entitlement, ...]:
@@ -79,17 +84,15 @@ def _quota(fleet: Fleet, holders: Iterable[CalendarRow], as_of: Instant) -> tupl
     )
 
 
-def _used(usage: Usage) -> dict[tuple[str, str, str], int]:
+def _used(consumption: Consumption) -> dict[tuple[str, str, str], int]:
     found: dict[tuple[str, str, str], int] = defaultdict(int)
-    for pool_id, _, tenant_id, state, amount in usage.usage:
+    for pool_id, _, tenant_id, state, amount in consumption.usage:
         found[pool_id, tenant_id, state] += amount
     return dict(sorted(found.items()))
 
 
-def _cost(known: Known, as_of: Instant) -> dict[tuple[str, str], Decimal]:
-    ratings = Ratings(lambda: (entry for entry in known() if entry.occurred_at <= as_of))
-    consumption = ratings.consumption(ratings.seq)
-    charges = by_account(rate(consumption.lines(as_of), consumption.terms))
+def _cost(consumption: Consumption, until: Instant) -> dict[tuple[str, str], Decimal]:
+    charges = by_account(rate(consumption.lines(until), consumption.terms))
     found: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
     for account_id, of_account in charges.items():
         for charge in of_account.values():
