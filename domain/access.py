@@ -62,6 +62,7 @@ COMMAND_VERBS: Mapping[str, Verb] = {
     "ClosePeriod": Verb(_ACCOUNTANTS),
     "SealPeriod": Verb(_ACCOUNTANTS),
     "ClosePoolHours": Verb(_ACCOUNTANTS),
+    "ImportProviderInvoice": Verb(_ACCOUNTANTS),
 }
 
 READ_VERBS: Mapping[str, Verb] = {

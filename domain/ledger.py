@@ -9,7 +9,7 @@ from domain.changes import CellFreed, CellTaken, Change
 from domain.facts.hardware import ReportStamp
 from domain.fleet_state import Maintenance, Node, Pool, Tenant
 from domain.ids import GrantId, MaintenanceId, NodeId, PoolId, ReservationId, TenantId
-from domain.periods import Period
+from domain.periods import Period, ProviderSpan
 from domain.pricing import PriceVersion
 from domain.quota import Account
 from domain.reservation import Holding, Reservation
@@ -68,6 +68,8 @@ class Ledger:
     """The periods of each billing account that are closing or closed, in order."""
     pool_hours: dict[PoolId, Instant] = field(default_factory=dict)
     """Up to where the hours of each pool are closed."""
+    provider_spans: dict[tuple[str, PoolId], tuple[ProviderSpan, ...]] = field(default_factory=dict)
+    """What each provider's imported invoices for a pool are for."""
     over: deque[tuple[Instant, ReservationId]] = field(default_factory=deque)
     """Reservations that are over, in the order in which they ended, until they are forgotten."""
     clearing: deque[tuple[Instant, ReservationId]] = field(default_factory=deque)

@@ -42,3 +42,22 @@ class Period:
     def span(self) -> Timespan:
         """Its time."""
         return Timespan(self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSpan:
+    """What an imported invoice of a provider is for."""
+
+    invoice_id: str
+    start: Instant
+    end: Instant
+    is_replaced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderLine:
+    """What a provider wants for one model: GPU-hours and an amount, as decimal texts."""
+
+    model: str
+    gpu_hours: str
+    amount: str

@@ -89,6 +89,7 @@ class Terms:
     """Where each seal stands in the log."""
     sites: dict[PoolId, str] = field(default_factory=dict)
     pool_hours: list[PoolHoursClosed] = field(default_factory=list)
+    provider_invoices: list[billing.ProviderInvoiceImported] = field(default_factory=list)
 
     def account_of(self, tenant_id: TenantId) -> TenantId:
         """The billing account of a tenant: its outermost ancestor."""
@@ -146,6 +147,8 @@ class Terms:
                 self.tenants[name].until = recorded.occurred_at
             case PoolOpened(pool_id=pool_id, site=site):
                 self.sites[pool_id] = site
+            case billing.ProviderInvoiceImported() as fact:
+                self.provider_invoices.append(fact)
             case PoolHoursClosed() as fact:
                 self.pool_hours.append(fact)
             case _:

@@ -19,7 +19,7 @@ from domain.evolve.holding import commit, count_live, enlist
 from domain.fleet_state import Maintenance, Node, Pool, Tenant
 from domain.ids import PoolId, ReservationId
 from domain.ledger import Ledger
-from domain.periods import Period
+from domain.periods import Period, ProviderSpan
 from domain.policy import PoolPolicy
 from domain.pricing import PriceVersion
 from domain.quota import Account, Grant
@@ -31,7 +31,7 @@ from domain.timespan import FAR_FUTURE, seconds
 from domain.units import Piece
 from schemas.codec import from_plain, to_plain
 
-IMAGE_FORMAT = hashlib.sha256(b"gpuledger ledger image 4").digest()
+IMAGE_FORMAT = hashlib.sha256(b"gpuledger ledger image 5").digest()
 """Bears on what a snapshot means; a snapshot of another format is not read."""
 
 _POOL = ("id", "number", "site", "is_open")
@@ -94,6 +94,9 @@ def _image(ledger: Ledger) -> dict[str, Any]:
             for period in periods
         ],
         "pool_hours": ledger.pool_hours,
+        "provider_spans": [
+            [*key, *map(_plain, spans)] for key, spans in sorted(ledger.provider_spans.items())
+        ],
         "reports": ledger.reports,
         "versions": ledger.versions,
         "over": list(ledger.over),
@@ -282,6 +285,8 @@ def _restore_billing(ledger: Ledger, values: dict[str, Any]) -> None:
         periods = ledger.periods.get(period.tenant_id, ())
         ledger.periods[period.tenant_id] = (*periods, period)
     ledger.pool_hours = values["pool_hours"]
+    for provider, pool_id, *spans in values["provider_spans"]:
+        ledger.provider_spans[provider, pool_id] = tuple(map(from_plain(ProviderSpan), spans))
 
 
 def _restore_pool(ledger: Ledger, values: dict[str, Any]) -> None:

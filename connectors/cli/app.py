@@ -18,6 +18,7 @@ from connectors.cli import (
     installing,
     measuring,
     pricing,
+    providing,
     restoring,
     running,
     seeing,
@@ -80,6 +81,8 @@ for verb in (
 ):
     app.command()(verb)
 booking.app.command()(inspecting.history)
+charging.charges_verb("import-invoice")(providing.import_invoice)
+charging.charges_verb("invoices")(providing.invoices)
 for group in (
     telling.scenario,
     tracing.trace,

@@ -32,7 +32,8 @@ From = Annotated[Path | None, typer.Option("--data", help="a stopped data folder
 
 
 @contextmanager
-def _dsn(data: Path | None) -> Iterator[str]:
+def dsn_of(data: Path | None) -> Iterator[str]:
+    """The database of the service that runs here, or of a stopped data folder."""
     options.data = data or options.data
     with database() as dsn:
         yield dsn
@@ -45,7 +46,7 @@ def show(account: Account = "", data: From = None) -> None:
     from projections.focus import decimal, instant
 
     sums: dict[tuple[str, ...], list[Any]] = {}
-    with _dsn(data) as dsn:
+    with dsn_of(data) as dsn:
         for invoice in all_invoices(ratings_of(dsn), account):
             for row in invoice.rows:
                 key = (
@@ -92,7 +93,7 @@ def export(
         raise typer.BadParameter("write --format csv, jsonl or parquet, --grain hour or day")
     if parts and to.exists() and (not to.is_dir() or any(to.iterdir())):
         fail(REFUSED, f"{to} is there already", "name a folder that is empty, or none")
-    with _dsn(data) as dsn:
+    with dsn_of(data) as dsn:
         if parts:
             cores = processes or os.cpu_count() or 1
             try:
@@ -127,7 +128,7 @@ def statement(
     from projections.closing import MixedCurrencies
     from schemas.json_form import instant_of
 
-    with _dsn(data) as dsn:
+    with dsn_of(data) as dsn:
         found = [
             invoice
             for invoice in all_invoices(ratings_of(dsn), account)
@@ -158,7 +159,7 @@ def reconcile(
     from connectors.wiring.charging import kept_rows, ratings_of
     from projections import reconciling
 
-    with _dsn(data) as dsn:
+    with dsn_of(data) as dsn:
         try:
             rows = read_file(file) if file else kept_rows(dsn) if kept else None
             verdict = reconciling.reconcile(ratings_of(dsn), rows)
@@ -195,7 +196,7 @@ def close(
         start, end = _month(month, zone)
     if not start or not end:
         raise typer.BadParameter("name a period: --month 2026-11, or --from and --to")
-    with _dsn(None) as dsn, refusals_told():
+    with dsn_of(None) as dsn, refusals_told():
         ratings = ratings_of(dsn)
         verdict = reconciling.reconcile(ratings)
         if not verdict.holds:
@@ -226,7 +227,7 @@ def load(data: From = None) -> None:
     from connectors.postgres.charges import RowsDiffer
     from connectors.wiring import charging
 
-    with _dsn(data) as dsn:
+    with dsn_of(data) as dsn:
         try:
             closed, still_open = charging.load(dsn, charging.ratings_of(dsn))
         except RowsDiffer as error:
@@ -244,7 +245,7 @@ def publish(data: From = None) -> None:
     from connectors.postgres.charges import RowsDiffer
     from connectors.wiring import charging, publishing
 
-    with _dsn(data) as dsn:
+    with dsn_of(data) as dsn:
         try:
             settings = publishing.settings_from()
             closed, _ = charging.load(dsn, charging.ratings_of(dsn))
@@ -271,7 +272,7 @@ def close_hours(
     from schemas.json_form import instant_of, instant_text, render
 
     closed: list[dict[str, Any]] = []
-    with _dsn(None) as dsn, refusals_told():
+    with dsn_of(None) as dsn, refusals_told():
         ratings = ratings_of(dsn)
         end = instant_of(until) if until else ratings.books(ratings.seq)[0].last
         for part in open_hours(ratings, end, pool):

@@ -53,6 +53,7 @@ ROUTES: tuple[Route, ...] = (
     Route("/v1/periods", c.ClosePeriod, 201),
     Route("/v1/periods/seal", c.SealPeriod),
     Route("/v1/pool-hours", c.ClosePoolHours, 201),
+    Route("/v1/provider-invoices", c.ImportProviderInvoice, 201),
     Route("/v1/subjects/{subject_id}/erase", c.EraseSubject),
 )
 assert {route.command for route in ROUTES} == set(c.COMMANDS.values())

@@ -14,6 +14,7 @@ from projections.closing import hours_to_close
 from projections.focus import Row, focus_rows
 from projections.folding import Ratings
 from projections.invoicing import Invoice, invoices
+from projections.providers import Compared, compare
 from schemas.registry import registry
 
 
@@ -81,3 +82,10 @@ def kept_rows(dsn: str) -> Iterator[Row]:
         yield from tables.rows()
     finally:
         tables.close()
+
+
+def compared(ratings: Ratings) -> Iterator[Compared]:
+    """Every provider's invoice beside the overflow that the log tells of."""
+    head = ratings.head()
+    charges = {key: each for mine in head.accounts.values() for key, each in mine.items()}
+    return compare(head.terms.provider_invoices, charges)

@@ -1,6 +1,12 @@
 """Commands: what is asked of the ledger, in the imperative, one class each."""
 
-from domain.commands.billing import ClosePeriod, ClosePoolHours, PublishPriceBook, SealPeriod
+from domain.commands.billing import (
+    ClosePeriod,
+    ClosePoolHours,
+    ImportProviderInvoice,
+    PublishPriceBook,
+    SealPeriod,
+)
 from domain.commands.node import (
     CancelMaintenance,
     CordonNode,
@@ -78,6 +84,7 @@ Command = (
     | ClosePeriod
     | SealPeriod
     | ClosePoolHours
+    | ImportProviderInvoice
 )
 
 COMMANDS: dict[str, type[Command]] = {command.__name__: command for command in Command.__args__}
@@ -108,6 +115,7 @@ __all__ = [
     "Freeze",
     "GiveBack",
     "GrantQuota",
+    "ImportProviderInvoice",
     "JoinNode",
     "OpenPool",
     "PlanMaintenance",

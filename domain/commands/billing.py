@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from domain.ids import PoolId, TenantId
-from domain.periods import Settlement
+from domain.periods import ProviderLine, Settlement
 from domain.pool_hours import PoolHour
 from domain.pricing import Rate, UnusedSplit
 from domain.timespan import FAR_FUTURE, Instant
@@ -55,3 +55,17 @@ class ClosePoolHours:
     pool_id: PoolId
     cutoff_seq: int
     hours: tuple[PoolHour, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportProviderInvoice:
+    """Take in what a provider wants for the overflow of a pool, to be compared with its rows."""
+
+    provider: str
+    invoice_id: str
+    pool_id: PoolId
+    start: Instant
+    end: Instant
+    currency: str
+    lines: tuple[ProviderLine, ...]
+    replaces: str = ""

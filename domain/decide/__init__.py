@@ -16,6 +16,7 @@ from domain.decide import (
     pool_hours,
     pools,
     preempting,
+    providers,
     reports,
     reservations,
     subjects,
@@ -69,6 +70,7 @@ RULES: dict[type[Command], Rule] = {
     c.ClosePeriod: billing.close_period,
     c.SealPeriod: billing.seal_period,
     c.ClosePoolHours: pool_hours.close_pool_hours,
+    c.ImportProviderInvoice: providers.import_provider_invoice,
 }
 assert RULES.keys() == set(COMMANDS.values())
 

@@ -97,6 +97,7 @@ STEPS: dict[type[facts.Fact], Step] = {
     money.PriceBookPublished: billing.price_book_published,
     money.PeriodClosing: billing.period_closing,
     money.PeriodClosed: billing.period_closed,
+    money.ProviderInvoiceImported: billing.provider_invoice_imported,
 }
 assert STEPS.keys() == set(facts.FACTS.values())
 

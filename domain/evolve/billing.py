@@ -2,7 +2,7 @@
 
 from domain.facts import billing, pool
 from domain.ledger import Ledger
-from domain.periods import Period, PeriodState
+from domain.periods import Period, PeriodState, ProviderSpan
 from domain.pool_hours import HOUR
 from domain.pricing import PriceVersion
 from domain.timespan import Instant
@@ -53,3 +53,18 @@ def period_closed(ledger: Ledger, fact: billing.PeriodClosed, at: Instant) -> No
 def pool_hours_closed(ledger: Ledger, fact: pool.PoolHoursClosed, at: Instant) -> None:
     """The hours of a pool are closed up to here."""
     ledger.undo.put(ledger.pool_hours, fact.pool_id, Instant(fact.hours[-1].start + HOUR))
+
+
+def provider_invoice_imported(
+    ledger: Ledger, fact: billing.ProviderInvoiceImported, at: Instant
+) -> None:
+    """A further invoice of a provider; the one that it replaces stands no more."""
+    key = (fact.provider, fact.pool_id)
+    had = tuple(
+        ProviderSpan(span.invoice_id, span.start, span.end, is_replaced=True)
+        if span.invoice_id == fact.replaces
+        else span
+        for span in ledger.provider_spans.get(key, ())
+    )
+    fresh = ProviderSpan(fact.invoice_id, fact.start, fact.end)
+    ledger.undo.put(ledger.provider_spans, key, (*had, fresh))

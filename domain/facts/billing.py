@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from domain.ids import TenantId
-from domain.periods import Settlement
+from domain.ids import PoolId, TenantId
+from domain.periods import ProviderLine, Settlement
 from domain.pricing import Rate, UnusedSplit
 from domain.timespan import Instant
 
@@ -65,3 +65,22 @@ class PeriodClosed(OfPeriod):
     row_root: bytes
     billed: str
     currency: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderInvoiceImported:
+    """A provider wants this for the overflow of a pool over a span; it may replace an earlier one."""
+
+    provider: str
+    invoice_id: str
+    pool_id: PoolId
+    start: Instant
+    end: Instant
+    currency: str
+    lines: tuple[ProviderLine, ...]
+    replaces: str
+
+    @property
+    def stream(self) -> str:
+        """The invoice's stream."""
+        return f"provider-invoice/{self.provider}/{self.invoice_id}"

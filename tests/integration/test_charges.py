@@ -76,6 +76,16 @@ def test_a_month_is_priced_closed_and_proven(running: Running, tmp_path: Path) -
     ids = [sorted(str(row["x_ChargeRecordId"]) for row in found) for found in (parts, rows)]
     assert ids[0] == ids[1]
     assert "is there already" in running.cli(*into).stderr
+    bill = tmp_path / "bill.csv"
+    bill.write_text("model,gpu_hours,amount\nH100,2,5.00\n")
+    day = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    span = ("--from", text(day - timedelta(days=1)), "--to", text(day))
+    sent = ("charges", "import-invoice", str(bill), "--provider", "cloud", "--invoice", "i1")
+    assert running.cli("--as", "finance", *sent, "--pool", "main", *span).returncode == 0
+    done = running.cli("charges", "invoices", "--json")
+    (line,) = json.loads(done.stdout)["invoices"]
+    assert (done.returncode, line["difference"], line["verdict"]) == (1, "2", "DIFFERS")
+    assert running.cli("charges", "invoices", "--tolerance", "2").returncode == 0
     done = running.cli("charges", "load", "--json")
     assert json.loads(done.stdout)["closed_rows_added"] == sealed["rows"]
     done = running.cli("charges", "reconcile", "--kept", "--json")

@@ -19,6 +19,12 @@ from connectors.cli.app import app
         ("charges show --data FOLDER/nothing", 1),
         ("charges statement a --out FOLDER/x --data FOLDER/nothing", 1),
         ("charges reconcile --data FOLDER/nothing", 1),
+        ("charges invoices --tolerance much --data FOLDER/nothing", 2),
+        ("charges invoices --tolerance -1 --data FOLDER/nothing", 2),
+        (
+            "charges import-invoice FOLDER/no.csv --provider p --invoice i --pool P --from x --to y",
+            1,
+        ),
         ("price publish x --rate overflow", 2),
         ("price publish x --file FOLDER/none.yaml", 1),
     ],
