@@ -52,10 +52,18 @@ class Node:
     levels: tuple[tuple[str, str], ...]
     labels: Mapping[str, str]
     state: NodeState
+    joined_at: Instant
+    since: Instant
+    """When it came into its state."""
+    heard_at: Instant
+    """When what its monitors told last occurred; nothing older is believed."""
     lanes: Lanes = field(default_factory=Lanes)
     boot_id: str = ""
+    driver_load_id: str = ""
     state_before: NodeState | None = None
-    """Where a suspected node comes back to."""
+    """Where a node that is waited for comes back to."""
+    lost_at: Instant | None = None
+    """When a node that is waited for fell silent."""
     grace_until: Instant | None = None
     failed_slots: frozenset[int] = frozenset()
     holders: dict[ReservationId, int] = field(default_factory=dict)

@@ -38,6 +38,11 @@ class PoolPolicy:
     grace_seconds: int = 0
     ack_grace_seconds: int = 300
     suspicion_grace_seconds: int = 120
+    """How long a node may be silent before it is failed."""
+    reboot_grace_seconds: int = 900
+    """How long a reboot that a node told of may take before the node counts as silent."""
+    planned_reboot_grace_seconds: int = 1_800
+    """The same for a reboot that an operator planned, which may update firmware."""
     preemption: bool = True
     borrowing: bool = True
     shares: bool = True

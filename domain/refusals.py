@@ -18,6 +18,8 @@ class Reason(IntEnum):
     KEY_REUSED = 40
     FROZEN = 50
     STALE_VERSION = 60
+    STALE_REPORT = 62
+    FUTURE_REPORT = 64
     WRONG_STATE = 70
     WINDOW_INVALID = 80
     SIZE_INVALID = 90
@@ -69,6 +71,8 @@ RULES: Mapping[Reason, Rule] = {
     Reason.KEY_REUSED: _rule(Retry.CHANGED, "key", "first_fingerprint", "this_fingerprint"),
     Reason.FROZEN: _rule(Retry.AFTER_SOMEONE_ACTS, "pool_id", "act"),
     Reason.STALE_VERSION: _rule(Retry.CHANGED, "expected", "actual"),
+    Reason.STALE_REPORT: _rule(Retry.NEVER, "occurred_at", "oldest"),
+    Reason.FUTURE_REPORT: _rule(Retry.CHANGED, "occurred_at", "latest"),
     Reason.WRONG_STATE: _rule(Retry.CHANGED, "kind", "id", "state", "verb"),
     Reason.WINDOW_INVALID: _rule(Retry.CHANGED, "problem"),
     Reason.SIZE_INVALID: _rule(Retry.CHANGED, "problem"),

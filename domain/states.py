@@ -73,6 +73,7 @@ class NodeState(StrEnum):
     DRAINING = "draining"
     DRAINED = "drained"
     MAINTENANCE = "maintenance"
+    REBOOTING = "rebooting"
     SUSPECTED = "suspected"
     FAILED = "failed"
     RETIRED = "retired"
@@ -80,22 +81,57 @@ class NodeState(StrEnum):
 
 _N = NodeState
 NODE_STEPS: Mapping[NodeState, frozenset[NodeState]] = {
-    _N.TESTING: frozenset({_N.READY, _N.FAILED, _N.SUSPECTED}),
+    _N.TESTING: frozenset({_N.READY, _N.REBOOTING, _N.SUSPECTED, _N.FAILED}),
     _N.READY: frozenset(
-        {_N.CORDONED, _N.DRAINING, _N.MAINTENANCE, _N.SUSPECTED, _N.FAILED, _N.TESTING}
+        {
+            _N.CORDONED,
+            _N.DRAINING,
+            _N.MAINTENANCE,
+            _N.REBOOTING,
+            _N.SUSPECTED,
+            _N.FAILED,
+            _N.TESTING,
+        }
     ),
     _N.CORDONED: frozenset(
-        {_N.READY, _N.DRAINING, _N.MAINTENANCE, _N.SUSPECTED, _N.FAILED, _N.RETIRED}
+        {
+            _N.READY,
+            _N.DRAINING,
+            _N.MAINTENANCE,
+            _N.REBOOTING,
+            _N.SUSPECTED,
+            _N.FAILED,
+            _N.RETIRED,
+        }
     ),
     _N.DRAINING: frozenset(
-        {_N.DRAINED, _N.READY, _N.CORDONED, _N.MAINTENANCE, _N.SUSPECTED, _N.FAILED}
+        {
+            _N.DRAINED,
+            _N.READY,
+            _N.CORDONED,
+            _N.MAINTENANCE,
+            _N.REBOOTING,
+            _N.SUSPECTED,
+            _N.FAILED,
+        }
     ),
     _N.DRAINED: frozenset(
-        {_N.READY, _N.CORDONED, _N.MAINTENANCE, _N.SUSPECTED, _N.FAILED, _N.RETIRED}
+        {
+            _N.READY,
+            _N.CORDONED,
+            _N.MAINTENANCE,
+            _N.REBOOTING,
+            _N.SUSPECTED,
+            _N.FAILED,
+            _N.RETIRED,
+        }
     ),
     _N.MAINTENANCE: frozenset({_N.READY, _N.TESTING, _N.FAILED}),
+    _N.REBOOTING: frozenset(
+        {_N.READY, _N.CORDONED, _N.DRAINING, _N.DRAINED, _N.TESTING, _N.SUSPECTED, _N.FAILED}
+    ),
     _N.SUSPECTED: frozenset(
-        {_N.READY, _N.CORDONED, _N.DRAINING, _N.DRAINED, _N.TESTING, _N.FAILED}
+        {_N.READY, _N.CORDONED, _N.DRAINING, _N.DRAINED, _N.TESTING, _N.REBOOTING, _N.FAILED}
     ),
     _N.FAILED: frozenset({_N.READY, _N.TESTING, _N.RETIRED}),
     _N.RETIRED: frozenset(),
@@ -103,6 +139,9 @@ NODE_STEPS: Mapping[NodeState, frozenset[NodeState]] = {
 
 BOOKABLE = frozenset({_N.READY, _N.MAINTENANCE})
 """Nodes in these states take new holders; a maintenance holds its own span."""
+
+AWAY = frozenset({_N.REBOOTING, _N.SUSPECTED})
+"""Nodes in these states are waited for, each for the grace of its cause; holders keep their units."""
 
 SERVING = frozenset({_N.READY, _N.CORDONED, _N.DRAINING, _N.SUSPECTED})
 """Nodes in these states serve the holders that they have."""

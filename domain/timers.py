@@ -20,6 +20,7 @@ class Due(IntEnum):
     RECHECK = 7
     GRANT_END = 8
     PRESUME = 9
+    REBOOT_GRACE = 10
 
 
 Timer = tuple[Instant, Due, str]

@@ -23,8 +23,9 @@ from domain.timespan import FAR_FUTURE, Instant
 from domain.units import Piece
 from projections.holdings import Held
 from projections.lending import Hour, Quotas, lent
+from projections.machines import Gpu, Machine, Run
 from projections.meter import Meter
-from projections.usage import Gpu, Machine, Run, Usage
+from projections.usage import Usage
 
 POSSESSED = {
     "reserved_used": SkuMeter.RESERVED_USED,

@@ -77,6 +77,7 @@ _NODE_STATES: dict[type, str] = {
     node.NodeDrained: "drained",
     node.MaintenanceStarted: "maintenance",
     node.NodeSuspected: "suspected",
+    node.NodeRebooting: "rebooting",
     node.NodeFailed: "failed",
     node.NodeRetired: "retired",
 }
@@ -103,7 +104,6 @@ class Fleet:
             self.maintenances,
         )
         self._tested: dict[str, bool] = {}
-        self._before: dict[str, str] = {}
 
     def settle(self) -> None:
         """Rows are always up to date."""
@@ -172,12 +172,7 @@ class Fleet:
         state = _NODE_STATES.get(type(fact), row.state)
         cause = getattr(fact, "cause", row.cause)
         match fact:
-            case node.NodeSuspected():
-                self._before[row.node_id] = row.state
-            case node.NodeRecovered():
-                back = "testing" if self._tested[row.pool_id] else "ready"
-                if row.state == "suspected":
-                    back = self._before.pop(row.node_id)
+            case node.NodeRecovered(state=back):
                 state, cause = back, ""
             case node.NodeRetired():
                 self._count(row.pool_id, -1, -row.gpus)

@@ -7,7 +7,6 @@ What is reported later still counts from there on.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -20,11 +19,15 @@ from domain.states import OVER
 from domain.timespan import MICROSECONDS, Instant
 from domain.units import MILLI_PER_GPU, Piece
 from projections.holdings import Held, Holdings
+from projections.machines import Gpu, Machine, Run, cut_runs, join_idle
 from projections.meter import HOUR_MS, Meter
 from projections.table import Table
 
 USED = {"guaranteed": "reserved_used", "borrowed": "borrowed", "overflow": "overflow"}
 """What possession by a class counts as; unknown activity counts as used."""
+
+_CONDITIONS = {"testing": "service", "drained": "down"}
+"""What overrules all of a node that is back in a state; nothing in the others."""
 
 RUNS_UNJOINED_MAX = 8
 
@@ -47,38 +50,6 @@ class CapacityRow(NamedTuple):
     pool_id: str
     hour: int
     gpu_microseconds: int
-
-
-@dataclass(slots=True)
-class Run:
-    """A run of one GPU in one holder's hands, or nobody's."""
-
-    first: int
-    end: int
-    holder: ReservationId | None = None
-    tenant: str = ""
-    state: str = "idle"
-
-
-@dataclass(slots=True)
-class Gpu:
-    """One GPU: its runs, and what overrules them: its own failure or its node's condition."""
-
-    pool_id: str
-    model: str
-    runs: list[Run]
-    is_failed: bool = False
-
-
-@dataclass(slots=True)
-class Machine:
-    """A node: its GPUs, and what overrules all of them."""
-
-    gpus: list[Gpu]
-    condition: str = ""
-    """`down`, `maintenance` or `service` while the whole node is; empty while it serves."""
-    before: str = ""
-    possessed: dict[ReservationId, tuple[Piece, ...]] = field(default_factory=dict)
 
 
 class Usage:
@@ -251,6 +222,13 @@ class Usage:
             case hardware.ActivityObserved(start=start, end=end, occupied=False):
                 self._later(start, seq, lambda ms: self._observed(fact, ms, begins=True))
                 self._later(end, seq, lambda ms: self._observed(fact, ms, begins=False))
+            case node.NodeRebooting(lost_at=lost_at):
+                self._later(lost_at, seq, lambda ms: self._lose(fact, ms))
+            case node.NodeRecovered(work_lost=True, lost_at=lost_at):
+                self._later(
+                    at if lost_at is None else lost_at, seq, lambda ms: self._lose(fact, ms)
+                )
+                self._later(at, seq, lambda ms: self._condition(fact, ms))
             case node.UnitsFailed(slots=slots) | node.UnitsRecovered(slots=slots):
                 failed = isinstance(fact, node.UnitsFailed)
                 self._later(at, seq, lambda ms: self._fail(fact.node_id, slots, ms, failed=failed))
@@ -277,8 +255,8 @@ class Usage:
                 condition = "maintenance"
             case node.AcceptanceStarted():
                 condition = "service"
-            case node.NodeRecovered() if where.condition == "down":
-                condition = "service" if self._tested[fact.pool_id] else ""
+            case node.NodeRecovered(state=state):
+                condition = _CONDITIONS.get(state, "")
             case node.MaintenanceEnded():
                 condition = "service" if self._tested[fact.pool_id] else ""
             case node.AcceptancePassed() | node.NodeDrainCancelled():
@@ -289,6 +267,20 @@ class Usage:
             case _:
                 return
         self._overrule(where, ms, condition)
+
+    def _lose(self, fact: OfNode, ms: int) -> None:
+        """A node is down from when it lost what it had: it is handed over anew before it counts."""
+        where = self._nodes[fact.node_id]
+        self._overrule(where, ms, "down")
+        where.possessed.clear()
+        for gpu in where.gpus:
+            for run in gpu.runs:
+                if run.holder is None or run.state == "held":
+                    continue
+                piece = Piece(fact.node_id, run.first, run.end - run.first)
+                kept = any(piece.overlaps(had) for had in self._marked.get(run.holder, ()))
+                holder = run.holder if kept else None
+                self._turn(piece, (run,), ms, holder, "", "service" if kept else "idle")
 
     def _overrule(self, where: Machine, ms: int, condition: str) -> None:
         whole = [(gpu, run) for gpu in where.gpus for run in gpu.runs]
@@ -360,32 +352,11 @@ class Usage:
                 found.append(gpu.runs[0])
                 continue
             if len(gpu.runs) > RUNS_UNJOINED_MAX:
-                _join_idle(gpu)
+                join_idle(gpu)
             first = max(piece.first_milli, slot * MILLI_PER_GPU)
             end = min(piece.end_milli, (slot + 1) * MILLI_PER_GPU)
             if len(gpu.runs) > 1 or (first, end) != (gpu.runs[0].first, gpu.runs[0].end):
-                _cut_runs(gpu, first)
-                _cut_runs(gpu, end)
+                cut_runs(gpu, first)
+                cut_runs(gpu, end)
             found += [run for run in gpu.runs if first <= run.first and run.end <= end]
         return found
-
-
-def _join_idle(gpu: Gpu) -> None:
-    """Let free neighbours be one run again."""
-    joined: list[Run] = []
-    for run in gpu.runs:
-        if joined and run.holder is None and joined[-1].holder is None:
-            joined[-1].end = run.end
-        else:
-            joined.append(run)
-    gpu.runs = joined
-
-
-def _cut_runs(gpu: Gpu, at: int) -> None:
-    """Cut the run in whose middle a border lies."""
-    for number, run in enumerate(gpu.runs):
-        if run.first < at < run.end:
-            right = Run(at, run.end, run.holder, run.tenant, run.state)
-            run.end = at
-            gpu.runs.insert(number + 1, right)
-            return

@@ -25,7 +25,7 @@ from domain.pricing import PriceVersion
 from domain.quota import Account, Grant
 from domain.reservation import Holding, Reservation
 from domain.sizes import ReservationClass, Shape, Size
-from domain.states import OVER, RUNNING, UPCOMING, NodeState, ReservationState
+from domain.states import AWAY, OVER, RUNNING, UPCOMING, NodeState, ReservationState
 from domain.timers import Due
 from domain.timespan import FAR_FUTURE, seconds
 from domain.units import Piece
@@ -42,7 +42,12 @@ _NODE = (
     "base_milli",
     "model",
     "gpus",
+    "joined_at",
+    "since",
+    "heard_at",
     "boot_id",
+    "driver_load_id",
+    "lost_at",
     "grace_until",
     "intent_version",
 )
@@ -304,8 +309,10 @@ def _restore_node(ledger: Ledger, values: dict[str, Any]) -> None:
     node = Node(**values)
     ledger.nodes[node.id] = node
     ledger.node_order.append(node)
-    if node.grace_until is not None and node.state is NodeState.SUSPECTED:
-        ledger.timers.set(node.grace_until, Due.NODE_GRACE, node.id)
+    if node.grace_until is not None and node.state in AWAY:
+        silent = node.state is NodeState.SUSPECTED
+        due = Due.NODE_GRACE if silent else Due.REBOOT_GRACE
+        ledger.timers.set(node.grace_until, due, node.id)
     if node.state is not NodeState.RETIRED:
         pool = ledger.pools[node.pool_id]
         pool.nodes[node.id] = None

@@ -6,7 +6,9 @@ import typer
 
 from connectors.cli.console import Note, api, command, group, instant, refusals_told, tell
 
-node, node_verb = group("node", "Nodes: add, list, cordon, drain, maintain, fail, recover, retire")
+node, node_verb = group(
+    "node", "Nodes: add, list, cordon, drain, maintain, suspect, reboot, fail, recover, retire"
+)
 pool, pool_verb = group("pool", "Pools: open, list, close")
 tenant, tenant_verb = group("tenant", "Tenants: register, list, close")
 quota, quota_verb = group("quota", "Quota: grant, list")
@@ -80,19 +82,44 @@ def fail_node(
     pool_id: PoolName = "main",
 ) -> None:
     """Report that it, or some of its GPUs, failed."""
-    body = {"pool_id": pool_id, "node_id": name, "health": "failed", "cause": cause}
-    command("/v1/health-reports", body | {"slots": slot or []})
+    tell_health(name, pool_id, "failed", cause, slots=slot or [])
+
+
+@node_verb("suspect")
+def suspect_node(
+    name: NodeName,
+    cause: Annotated[str, typer.Option(help="a short code")] = "lost-contact",
+    pool_id: PoolName = "main",
+) -> None:
+    """Report that it is silent: after the pool's grace it is failed."""
+    tell_health(name, pool_id, "suspected", cause)
+
+
+@node_verb("reboot")
+def reboot_node(
+    name: NodeName,
+    planned: Annotated[bool, typer.Option("--planned", help="with the longer grace")] = False,
+    pool_id: PoolName = "main",
+) -> None:
+    """Report that it boots anew: its holders keep their units, what ran there is lost."""
+    tell_health(name, pool_id, "rebooting", "planned-reboot" if planned else "reboot")
 
 
 @node_verb("recover")
 def recover_node(
     name: NodeName,
     slot: Annotated[list[int] | None, typer.Option(help="only these GPUs")] = None,
+    boot_id: Annotated[str, typer.Option(help="of the boot that runs now")] = "",
     pool_id: PoolName = "main",
 ) -> None:
-    """Report that it, or some of its GPUs, is back."""
-    body = {"pool_id": pool_id, "node_id": name, "health": "recovered", "cause": "operator"}
-    command("/v1/health-reports", body | {"slots": slot or []})
+    """Report that it, or some of its GPUs, is back; another boot id means that its work is lost."""
+    tell_health(name, pool_id, "recovered", "operator", slots=slot or [], boot_id=boot_id)
+
+
+def tell_health(name: str, pool_id: str, health: str, cause: str, **more: object) -> None:
+    """Send a health report."""
+    body = {"pool_id": pool_id, "node_id": name, "health": health, "cause": cause}
+    command("/v1/health-reports", body | more)
 
 
 @pool_verb("list")

@@ -16,6 +16,8 @@ STATUS: dict[Reason, int] = {
     Reason.KEY_REUSED: 409,
     Reason.FROZEN: 423,
     Reason.STALE_VERSION: 412,
+    Reason.STALE_REPORT: 422,
+    Reason.FUTURE_REPORT: 422,
     Reason.WRONG_STATE: 409,
     Reason.WINDOW_INVALID: 422,
     Reason.SIZE_INVALID: 422,
@@ -37,7 +39,7 @@ assert STATUS.keys() == set(Reason)
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = "1"
-_INSTANT_FACTS = frozenset({"at", "start", "end"})
+_INSTANT_FACTS = frozenset({"at", "start", "end", "occurred_at", "oldest", "latest"})
 _OPERATOR_FACTS = frozenset({"free_milli", "holders"})
 """Facts that tell of others' use: for those who run the fleet."""
 

@@ -12,7 +12,15 @@ from domain.commands import Command
 from domain.commands.node import ReportHealth
 from domain.commands.report import ReportApplied, ReportFreed
 from domain.facts.hardware import ReportStamp, UnitsApplied, UnitsFreed
-from domain.facts.node import NodeJoined
+from domain.facts.node import (
+    AcceptanceFailed,
+    AcceptancePassed,
+    AcceptanceStarted,
+    NodeFailed,
+    NodeJoined,
+    NodeRebooting,
+    NodeRecovered,
+)
 from domain.facts.pool import PoolFrozen, PoolThawed
 from domain.fleet import Applied, Freed, GpuFleet, HealthSeen, Observation
 from domain.ids import NodeId, PoolId, ReservationId
@@ -24,6 +32,9 @@ from projections.holdings import Held, Holdings
 
 POSSESSING = frozenset({"active", "degraded", "leaving"})
 """States in which a holder is to possess its units."""
+
+_OUT = NodeRebooting | NodeFailed | AcceptanceStarted | AcceptanceFailed
+"""Facts after which nothing is handed over on a node until it is back."""
 
 Wanted = dict[NodeId, tuple[Piece, ...]]
 
@@ -41,6 +52,7 @@ class Reconciler:
     _due: list[tuple[Instant, int, ReservationId]] = field(default_factory=list)
     _pools: dict[NodeId, PoolId] = field(default_factory=dict)
     _frozen: set[PoolId] = field(default_factory=set)
+    _out: set[NodeId] = field(default_factory=set)
     _order: int = 0
 
     def learn(self, facts: Iterable[Recorded]) -> None:
@@ -99,6 +111,8 @@ class Reconciler:
         fact = recorded.fact
         if isinstance(fact, NodeJoined):
             self._pools[fact.node_id] = fact.pool_id
+        elif isinstance(fact, _OUT | NodeRecovered | AcceptancePassed):
+            self._node(fact, recorded.occurred_at)
         elif isinstance(fact, PoolFrozen) and Act.APPLY.value in fact.acts:
             self._frozen.add(fact.pool_id)
         elif isinstance(fact, PoolThawed) and Act.APPLY.value in fact.acts:
@@ -113,6 +127,20 @@ class Reconciler:
             for edge in (start, end):
                 if recorded.occurred_at < edge:
                     self._later(edge, held_now.reservation_id)
+
+    def _node(self, fact: _OUT | NodeRecovered | AcceptancePassed, at: Instant) -> None:
+        """A node is away or back; what it lost is handed over anew once it is back."""
+        node_id = fact.node_id
+        if isinstance(fact, NodeRebooting) or (isinstance(fact, NodeRecovered) and fact.work_lost):
+            for given in self._given.values():
+                given.pop(node_id, None)
+        if isinstance(fact, _OUT) or getattr(fact, "state", "") == "testing":
+            self._out.add(node_id)
+            return
+        self._out.discard(node_id)
+        for held in self._holdings.by_id.values():
+            if any(piece.node_id == node_id for piece, _, _ in held.pieces):
+                self._later(at, held.reservation_id)
 
     def _later(self, at: Instant, reservation_id: ReservationId) -> None:
         self._order += 1
@@ -137,7 +165,7 @@ class Reconciler:
         given = self._given.setdefault(reservation_id, {})
         if held.pool_id not in self._frozen:
             for node_id, pieces in _wanted(held, at).items():
-                if node_id not in given:
+                if node_id not in given and node_id not in self._out:
                     self.fleet.apply(node_id, reservation_id, pieces, at)
                     given[node_id] = pieces
         if not given:
@@ -159,6 +187,7 @@ class Reconciler:
                     seen.node_id,
                     seen.slots,
                     boot_id=seen.boot_id,
+                    occurred_at=seen.occurred_at,
                     stamp=self._stamp(),
                 )
             ]

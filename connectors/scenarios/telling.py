@@ -18,7 +18,7 @@ from domain.states import SERVING
 from domain.submission import TICK, Outcome, OutcomeKind, Submission
 from domain.timespan import Instant
 from domain.units import MILLI_PER_GPU
-from projections.usage import Usage
+from projections.consumption import Consumption
 from schemas.json_form import BadField, instant_text, parse
 from schemas.registry import Registry
 
@@ -97,7 +97,7 @@ class Teller:
     """Hears, for each step, what was recorded because of it."""
     now: Instant = field(init=False)
     names: dict[str, str] = field(default_factory=dict)
-    usage: Usage = field(default_factory=Usage)
+    usage: Consumption = field(default_factory=Consumption)
     seen: list[str] = field(default_factory=list)
     count: int = 0
     keys: int = 0
@@ -266,6 +266,8 @@ class Teller:
             self.seen.clear()
         if "usage" in check:
             self._check_usage(check["usage"])
+        if "billed" in check:
+            self._check_billed(check["billed"])
 
     def _state(self, ledger: Ledger, name: str) -> str:
         if name in self.names:
@@ -288,6 +290,17 @@ class Teller:
         for state, amount in wanted.items():
             got = totals.get(state, 0)
             assert got == amount * GPU_SECOND, f"{state} is {got / GPU_SECOND:g} GPU-seconds"
+
+    def _check_billed(self, wanted: dict[str, dict[str, float]]) -> None:
+        """GPU-seconds by reservation and meter, exactly and all of them."""
+        totals: dict[str, dict[str, float]] = {}
+        for line in self.usage.lines(self.now):
+            meters = totals.setdefault(line.reservation_id, {})
+            had = meters.get(line.meter.value, 0)
+            meters[line.meter.value] = had + line.gpu_microseconds / GPU_SECOND
+        for name, meters in wanted.items():
+            got = totals.get(self.names[name], {})
+            assert got == meters, f"{name} is billed {got}"
 
 
 def principals_of(scenario: Scenario) -> set[Principal]:

@@ -52,6 +52,7 @@ class SimulatedFleet:
     _held: dict[Holding, tuple[Piece, ...]] = field(default_factory=dict)
     _freeing: dict[Holding, Instant] = field(default_factory=dict)
     _coming: list[tuple[Instant, int, Observation]] = field(default_factory=list)
+    _boots: dict[NodeId, str] = field(default_factory=dict)
     _number: int = 0
 
     def __post_init__(self) -> None:
@@ -117,8 +118,18 @@ class SimulatedFleet:
             observation = heappop(self._coming)[2]
             if isinstance(observation, Freed):
                 self._forget(observation)
+            elif isinstance(observation, HealthSeen):
+                self._boot(observation)
             seen.append(observation)
         return seen
+
+    def _boot(self, seen: HealthSeen) -> None:
+        """A node that boots anew holds nothing: what it had is to be handed over again."""
+        known = self._boots.get(seen.node_id, seen.boot_id)
+        self._boots[seen.node_id] = seen.boot_id or known
+        if seen.health is Health.REBOOTING or (seen.boot_id and known and seen.boot_id != known):
+            for key in [key for key in self._held if key[0] == seen.node_id]:
+                del self._held[key]
 
     def _forget(self, freed: Freed) -> None:
         key = (freed.node_id, freed.holder)

@@ -1,11 +1,11 @@
 """Stages for scenarios: a ledger in memory, the real one over PostgreSQL, or a whole service."""
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol
+from typing import Any, Protocol
 
 from connectors.memory.journal import MemoryJournal, MemoryStore
 from connectors.postgres.journal import PostgresJournal
@@ -15,9 +15,11 @@ from connectors.reconciler.reconciler import Reconciler
 from connectors.scenarios.reading import Scenario, read_scenario
 from connectors.scenarios.telling import Hardware, Stage, Teller, Told, principals_of
 from connectors.sequencer.opening import open_sequencer, restore
-from connectors.simulated.fleet import Delays, SimulatedFleet
+from connectors.simulated.fleet import Delays, Fault, SimulatedFleet
 from connectors.wiring.service_stage import FACES, service_stage
 from connectors.wiring.stores import scratch
+from domain.commands.node import Health
+from domain.ids import NodeId
 from domain.journal import Journal
 from domain.ledger import Ledger
 from domain.record import Recorded
@@ -170,4 +172,18 @@ def _hardware(scenario: Scenario) -> Hardware | None:
     if values is None:
         return None
     delays = Delays(values.get("apply_ms", 0), values.get("free_ms", 0))
-    return SimulatedHardware(SimulatedFleet(seed=values.get("seed", 0), delays=delays))
+    faults = tuple(_fault(scenario, fault) for fault in values.get("faults", ()))
+    fleet = SimulatedFleet(seed=values.get("seed", 0), delays=delays, faults=faults)
+    return SimulatedHardware(fleet)
+
+
+def _fault(scenario: Scenario, values: Mapping[str, Any]) -> Fault:
+    """What happens to a node by itself, as the story has it."""
+    return Fault(
+        scenario.instant(values["at"]),
+        NodeId(values["node"]),
+        Health(values["health"]),
+        values.get("cause", "fault"),
+        tuple(values.get("slots", ())),
+        values.get("boot_id", ""),
+    )

@@ -83,13 +83,14 @@ class Health(StrEnum):
     """What a monitor says of a node, of some of its GPUs, or of a group."""
 
     SUSPECTED = "suspected"
+    REBOOTING = "rebooting"
     FAILED = "failed"
     RECOVERED = "recovered"
 
 
 @dataclass(frozen=True, slots=True)
 class ReportHealth:
-    """Tell that a node, some slots of it, or a level's group fell silent, failed or came back."""
+    """Tell that a node, some slots of it, or a level's group fell silent, reboots, failed or is back."""
 
     pool_id: PoolId
     health: Health
@@ -99,6 +100,9 @@ class ReportHealth:
     level: str | None = None
     group: str | None = None
     boot_id: str = ""
+    driver_load_id: str = ""
+    occurred_at: Instant | None = None
+    """None means now."""
     stamp: ReportStamp | None = None
 
 

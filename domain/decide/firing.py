@@ -1,7 +1,7 @@
 """What happens by itself when its time has come: each timer as explicit facts."""
 
 from domain.decide.failing import heal, tell_shortage
-from domain.decide.health import fail_node
+from domain.decide.health import fail_node, reboot_overdue
 from domain.decide.nodes import end_maintenance
 from domain.decide.reservations import end_reservation
 from domain.decide.transcript import Transcript
@@ -43,6 +43,8 @@ def fire(t: Transcript, timer: Timer) -> None:
             _end_maintenance(t, MaintenanceId(subject), due)
         case Due.NODE_GRACE:
             _fail_suspect(t, NodeId(subject), due)
+        case Due.REBOOT_GRACE:
+            _reboot_overdue(t, NodeId(subject), due)
         case Due.GRANT_END:
             _expire(t, GrantId(subject), due)
         case Due.PRESUME:
@@ -113,7 +115,13 @@ def _end_maintenance(t: Transcript, maintenance_id: MaintenanceId, due: Instant)
 def _fail_suspect(t: Transcript, node_id: NodeId, due: Instant) -> None:
     node = t.ledger.nodes.get(node_id)
     if node is not None and node.state is NodeState.SUSPECTED and node.grace_until == due:
-        fail_node(t, node, "grace-over")
+        fail_node(t, node, "grace-over", due)
+
+
+def _reboot_overdue(t: Transcript, node_id: NodeId, due: Instant) -> None:
+    node = t.ledger.nodes.get(node_id)
+    if node is not None and node.state is NodeState.REBOOTING and node.grace_until == due:
+        reboot_overdue(t, node, due)
 
 
 def _expire(t: Transcript, grant_id: GrantId, due: Instant) -> None:

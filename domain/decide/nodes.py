@@ -110,6 +110,7 @@ def report_acceptance(t: Transcript, command: ReportAcceptance) -> Refusal | Non
         heal(t, t.ledger.pools[node.pool_id])
     else:
         t.write(AcceptanceFailed(node.pool_id, node.id, command.checks))
+        lose(t, Loss(node, all_slots(node), from_now(t, FAR_FUTURE), "acceptance"))
     return None
 
 

@@ -48,6 +48,8 @@ def _policy(policy: PoolPolicy) -> Refusal | None:
         "grace_seconds": (0, 30 * DAY_SECONDS),
         "ack_grace_seconds": (1, DAY_SECONDS),
         "suspicion_grace_seconds": (1, DAY_SECONDS),
+        "reboot_grace_seconds": (1, DAY_SECONDS),
+        "planned_reboot_grace_seconds": (1, DAY_SECONDS),
         "disruption_ratio_max": (0, 1_000_000),
     }
     for field, (least, most) in ranges.items():

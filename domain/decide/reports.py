@@ -1,7 +1,7 @@
 """Deciding on what hardware reports: facts of possession, each taken once."""
 
 from domain.commands.report import ConfirmClock, ReportActivity, ReportApplied, ReportFreed
-from domain.decide import checks
+from domain.decide import checks, timeliness
 from domain.decide.transcript import Transcript
 from domain.facts.hardware import ActivityObserved, ApplyFailed, UnitsApplied, UnitsFreed
 from domain.facts.shard import ClockConfirmed
@@ -23,7 +23,13 @@ def _known(t: Transcript, command: ReportApplied | ReportFreed | ReportActivity)
         inside = whole.first_milli <= piece.first_milli < piece.end_milli <= whole.end_milli
         if piece.node_id != command.node_id or not inside:
             return refuse(Reason.MALFORMED, field="pieces", problem="not units of that node")
-    return None
+    if t.ledger.is_stale(command.stamp):
+        return None
+    if isinstance(command, ReportActivity):
+        start, end = command.start, command.end
+    else:
+        start = end = command.occurred_at
+    return timeliness.believable(t, t.ledger.nodes[command.node_id], start, end)
 
 
 def report_applied(t: Transcript, command: ReportApplied) -> Refusal | None:

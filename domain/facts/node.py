@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from domain.facts.fact import OfNode
+from domain.facts.hardware import ReportStamp
 from domain.ids import MaintenanceId, NodeId, PoolId
 from domain.sealed import Sealed
 from domain.timespan import Instant
@@ -161,6 +162,19 @@ class NodeSuspected(OfNode):
     cause: str
     boot_id: str
     grace_until: Instant
+    stamp: ReportStamp | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRebooting(OfNode):
+    """A node boots anew: the work on it is lost, its holders keep their units."""
+
+    pool_id: PoolId
+    node_id: NodeId
+    cause: str
+    lost_at: Instant
+    grace_until: Instant
+    stamp: ReportStamp | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,16 +184,34 @@ class NodeFailed(OfNode):
     pool_id: PoolId
     node_id: NodeId
     cause: str
+    stamp: ReportStamp | None
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRecovered(OfNode):
-    """A suspected or failed node serves again; another boot id means that its work is lost."""
+    """A node is back in `state`; another boot or driver load means that its work was lost."""
 
     pool_id: PoolId
     node_id: NodeId
+    state: str
     boot_id: str
+    driver_load_id: str
     work_lost: bool
+    lost_at: Instant | None
+    """From when on its work is taken as lost; none when it was not, or was before."""
+    stamp: ReportStamp | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHeard(OfNode):
+    """A monitor told of a node what was known already; nothing older is believed any more."""
+
+    pool_id: PoolId
+    node_id: NodeId
+    health: str
+    boot_id: str
+    driver_load_id: str
+    stamp: ReportStamp | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +231,7 @@ class UnitsFailed(OfNode):
     slots: tuple[int, ...]
     cause: str
     blast_radius: str
+    stamp: ReportStamp | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,3 +241,4 @@ class UnitsRecovered(OfNode):
     pool_id: PoolId
     node_id: NodeId
     slots: tuple[int, ...]
+    stamp: ReportStamp | None

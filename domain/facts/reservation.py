@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from domain.facts.fact import OfReservation
-from domain.ids import OrderId, PoolId, ReservationId, TenantId
+from domain.ids import NodeId, OrderId, PoolId, ReservationId, TenantId
 from domain.sizes import ReservationClass, Shape, Size
 from domain.timespan import Instant
 from domain.units import Piece, Segment
@@ -126,6 +126,17 @@ class ReservationDegraded(OfReservation):
 
     reservation_id: ReservationId
     short_milli: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationInterrupted(OfReservation):
+    """A node lost what ran on it; the holder keeps its units, and the time until it has them anew is credited."""
+
+    reservation_id: ReservationId
+    node_id: NodeId
+    milli: int
+    lost_at: Instant
+    cause: str
 
 
 @dataclass(frozen=True, slots=True)
