@@ -79,6 +79,8 @@ READ_VERBS: Mapping[str, Verb] = {
     "pools": Verb(_EVERYONE),
     "tenants": Verb(frozenset({Role.OPERATOR, Role.FINANCE, Role.AUDITOR})),
     "quota": Verb(_READERS, own=True),
+    "usable_quota": Verb(_READERS | {Role.SERVICE}, own=True),
+    "quota_oddities": Verb(_AUDITORS),
     "prices": Verb(_READERS, own=True),
     "periods": Verb(_READERS, own=True),
     "pool_hours": Verb(frozenset({Role.OPERATOR, Role.FINANCE, Role.AUDITOR})),

@@ -36,6 +36,21 @@ class Shortfall:
     at: Instant
 
 
+@dataclass(frozen=True, slots=True)
+class Headroom:
+    """What is left of a tenant's limit over a span: the limit, its use, and the instant of the least."""
+
+    tenant_id: TenantId
+    limit_milli: int
+    used_milli: int
+    at: Instant
+
+    @property
+    def left_milli(self) -> int:
+        """Negative where more is booked than is granted now."""
+        return self.limit_milli - self.used_milli
+
+
 @dataclass(slots=True)
 class Account:
     """A tenant's grants in a pool, and what it and its children have committed of them."""
@@ -71,6 +86,14 @@ class Account:
             if used + milli > limit:
                 return Shortfall(self.tenant_id, limit, limit - used, at)
         return None
+
+    def headroom(self, klass: ReservationClass, span: Timespan) -> Headroom:
+        """What is left at the tightest instant of a span."""
+        found: list[Headroom] = []
+        for part in self._parts(span):
+            used, at = self._used(klass, part)
+            found.append(Headroom(self.tenant_id, self._limit(klass, part.start), used, at))
+        return min(found, key=lambda part: (part.left_milli, part.at))
 
     def _sure_limit(self, klass: ReservationClass, span: Timespan) -> int:
         """What grants that hold for the whole span allow; the limit is nowhere below it."""

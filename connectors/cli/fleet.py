@@ -4,14 +4,25 @@ from typing import Annotated
 
 import typer
 
-from connectors.cli.console import Note, api, command, group, instant, refusals_told, tell
+from connectors.cli.console import (
+    REFUSED,
+    Note,
+    api,
+    command,
+    duration,
+    group,
+    instant,
+    own_tenant,
+    refusals_told,
+    tell,
+)
 
 node, node_verb = group(
     "node", "Nodes: add, list, cordon, drain, maintain, suspect, reboot, fail, recover, retire"
 )
 pool, pool_verb = group("pool", "Pools: open, list, close")
 tenant, tenant_verb = group("tenant", "Tenants: register, list, close")
-quota, quota_verb = group("quota", "Quota: grant, list")
+quota, quota_verb = group("quota", "Quota: list, usable, check, grant")
 
 NodeName = Annotated[str, typer.Argument(help="the node's name")]
 Code = Annotated[str, typer.Option(help="why, as a short code; it is recorded")]
@@ -179,6 +190,48 @@ def list_quota() -> None:
         "end",
     )
     tell(content, content["quota"], columns)
+
+
+@quota_verb("usable")
+def usable(
+    tenant: Annotated[str, typer.Option(help="whose; the token's own")] = "",
+    pool_id: PoolName = "main",
+    start: Annotated[str, typer.Option("--from", help="now, tomorrow 09:00, ISO")] = "now",
+    length: Annotated[str, typer.Option("--for", help="90m, 4h, 2d")] = "1h",
+    zone: Annotated[str, typer.Option(help="an IANA zone for --from")] = "",
+) -> None:
+    """How much may still be booked over a window, and whose limit binds."""
+    with refusals_told():
+        content = api().get(
+            "/v1/quota/usable",
+            tenant_id=tenant or own_tenant(),
+            pool_id=pool_id,
+            start=instant(start, zone),
+            duration_seconds=duration(length),
+        )
+    rows = [
+        {
+            "class": each["class"],
+            "usable_gpus": f"{each['milli'] / 1000:g}",
+            "bound_by": (each["binding"] or {}).get("tenant_id", "no grant"),
+            "at": (each["binding"] or {}).get("at", ""),
+        }
+        for each in content["usable"]
+    ]
+    title = (
+        f"{content['tenant_id']} in {content['pool_id']}, {content['start']} to {content['end']}"
+    )
+    tell(content, rows, ("class", "usable_gpus", "bound_by", "at"), title)
+
+
+@quota_verb("check")
+def check_quota() -> None:
+    """Grants that somebody should look at; exit status 1 when there are any."""
+    with refusals_told():
+        content = api().get("/v1/quota/oddities")
+    tell(content, content["oddities"], ("kind", "pool_id", "tenant_id", "milli", "limit_milli"))
+    if content["oddities"]:
+        raise typer.Exit(REFUSED)
 
 
 @quota_verb("grant")

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from connectors.http import (
     directory,
+    headroom,
     history,
     metrics,
     pages,
@@ -77,6 +78,7 @@ def create_app(
     reads.add(app, read_models, commands, registry, subjects, denials)
     proofs.add(app, prover)
     history.add(app, past)
+    headroom.add(app, copies)
     planning.add(app, read_models, registry, copies, denials)
     directory.add(app, subjects)
     pages.add(app, read_models, tokens)

@@ -32,7 +32,7 @@ class Denials:
 
     async def nothing(self, request: Request, verb: str, kind: str, subject: str) -> Response:
         """There is nothing, or nothing of the reader's own: one answer for both."""
-        if await self._models.is_reservation(subject):
+        if await self._models.is_anothers(request.state.principal, subject):
             await self._note(request, verb, ReservationId(subject))
         return problem(404, "not-found", f"there is no {kind} {subject}", reason="not-found")
 

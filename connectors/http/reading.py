@@ -178,10 +178,13 @@ class ReadModels:
             end=end,
         )
 
-    async def is_reservation(self, reservation_id: str) -> bool:
-        """Whether there is such a reservation, whosever it is."""
-        sql = "SELECT 1 FROM reservation WHERE reservation_id = %(id)s"
-        return bool(await self.rows(sql, id=reservation_id))
+    async def is_anothers(self, reader: Principal, reservation_id: str) -> bool:
+        """Whether there is such a reservation, and it is not the reader's to see."""
+        sql = (
+            "SELECT 1 FROM reservation WHERE reservation_id = %(id)s"
+            " AND NOT (%(all)s OR tenant_id = %(tenant)s)"
+        )
+        return bool(await self.rows(sql, id=reservation_id, **_reach(reader)))
 
     async def request(self, command_id: str) -> dict[str, Any] | None:
         """Why a command came to nothing."""

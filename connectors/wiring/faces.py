@@ -2,6 +2,8 @@
 
 from connectors.http.commanding import BATCH_COMMANDS_MAX
 from connectors.http.guard import BODY_BYTES_MAX
+from connectors.http.headroom import HEADROOM
+from connectors.http.headroom import told as headroom_told
 from connectors.http.history import HISTORY
 from connectors.http.history import told as history_told
 from connectors.http.planning import PLANS
@@ -14,7 +16,7 @@ from connectors.http.reads import told
 from connectors.http.verbs import ROUTES
 from connectors.http.virtual_time import ADVANCE, HEADER
 
-READS = {**_READS, **PLANS, **PROOFS, **HISTORY}
+READS = {**_READS, **PLANS, **PROOFS, **HISTORY, **HEADROOM}
 
 __all__ = [
     "ADVANCE",
@@ -32,5 +34,6 @@ def reads_told() -> dict[str, str]:
     """What each read tells, in a line."""
     plans = {verb: plan_told(verb) for verb in PLANS.values()}
     proofs = {verb: proof_told(verb) for verb in PROOFS.values()}
+    left = {verb: headroom_told(verb) for verb in HEADROOM.values()}
     past = {verb: history_told(verb) for verb in HISTORY.values()}
-    return {verb: told(verb) for verb in _READS.values()} | plans | proofs | past
+    return {verb: told(verb) for verb in _READS.values()} | plans | proofs | past | left

@@ -122,6 +122,33 @@ def test_quota_says_what_is_held_of_it_now(running: Running) -> None:
         eventually(lambda: held(mine) == before)
 
 
+def test_what_is_left_of_quota_is_told_by_role(running: Running) -> None:
+    asked: dict[str, str | int] = {
+        "pool_id": "main",
+        "tenant_id": "team-a",
+        "duration_seconds": 60,
+    }
+    with running.http("team-a") as mine, running.http("team-b") as theirs, running.http() as all_:
+        told = mine.get("/v1/quota/usable", params=asked).json()["usable"]
+        assert [each["class"] for each in told] == ["guaranteed", "borrowed"]
+        assert told[0]["binding"]["tenant_id"] == "team-a"
+        assert 0 < told[0]["milli"] <= 128_000
+        assert theirs.get("/v1/quota/usable", params=asked).status_code == 404
+        wrongs: list[dict[str, str | int]] = [
+            {"pool_id": ""},
+            {"duration_seconds": 0},
+            {"start": "soon"},
+        ]
+        for wrong in wrongs:
+            assert mine.get("/v1/quota/usable", params=asked | wrong).status_code == 400, wrong
+        assert mine.get("/v1/quota/usable", params=asked | {"pool_id": "no"}).status_code == 404
+        odd = all_.get("/v1/quota/oddities").json()["oddities"]
+        assert {each["kind"] for each in odd} == {"promised-beyond-capacity"}
+    shown = running.cli("--as", "team-a", "quota", "usable", "--for", "4h")
+    assert (shown.returncode, "team-a in main" in shown.stdout) == (0, True), shown.stderr
+    assert running.cli("quota", "check").returncode == 1
+
+
 def test_a_stranger_finds_nothing_of_another_tenant(running: Running) -> None:
     with running.http("team-a") as mine, running.http("team-b") as theirs:
         booked = post(mine, "/v1/reservations", BOOK).json()
