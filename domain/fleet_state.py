@@ -31,6 +31,10 @@ class Pool:
     queued: dict[ReservationId, None] = field(default_factory=dict)
     short: dict[ReservationId, None] = field(default_factory=dict)
     """Reservations that wait for units that they lost."""
+    preempted: tuple[tuple[Instant, int], ...] = ()
+    """When how much was ordered to give way, within the last span that the breaker looks at."""
+    thawed_at: int = 0
+    """The breaker looks at nothing before it."""
     borrowed: dict[ReservationId, None] = field(default_factory=dict)
     """Binding reservations of the borrowed class: those that may have to give way."""
 

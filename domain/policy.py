@@ -49,4 +49,7 @@ class PoolPolicy:
     acceptance: bool = False
     disruption_ratio_max: int = 4
     """Most milli-GPU moved for each milli-GPU asked."""
+    breaker_percent: int = 100
+    """More of the pool's GPUs lost or preempted within `breaker_seconds` freezes it; 100: never."""
+    breaker_seconds: int = 600
     required_tags: tuple[str, ...] = ()

@@ -31,10 +31,10 @@ from domain.timespan import FAR_FUTURE, seconds
 from domain.units import Piece
 from schemas.codec import from_plain, to_plain
 
-IMAGE_FORMAT = hashlib.sha256(b"gpuledger ledger image 5").digest()
+IMAGE_FORMAT = hashlib.sha256(b"gpuledger ledger image 6").digest()
 """Bears on what a snapshot means; a snapshot of another format is not read."""
 
-_POOL = ("id", "number", "site", "is_open")
+_POOL = ("id", "number", "site", "is_open", "thawed_at")
 _NODE = (
     "id",
     "index",
@@ -141,6 +141,7 @@ def _pool(pool: Pool) -> dict[str, Any]:
         **_some(pool, _POOL),
         "policy": _plain(pool.policy),
         "frozen": sorted(pool.frozen),
+        "preempted": [list(entry) for entry in pool.preempted],
     }
 
 
@@ -297,6 +298,7 @@ def _restore_billing(ledger: Ledger, values: dict[str, Any]) -> None:
 def _restore_pool(ledger: Ledger, values: dict[str, Any]) -> None:
     values["policy"] = from_plain(PoolPolicy)(values["policy"])
     values["frozen"] = frozenset(values["frozen"])
+    values["preempted"] = tuple((at, milli) for at, milli in values["preempted"])
     ledger.pools[values["id"]] = Pool(**values)
 
 

@@ -142,9 +142,17 @@ def list_pools() -> None:
 
 
 @pool_verb("open")
-def open_pool(name: str, site: str = "") -> None:
+def open_pool(
+    name: str,
+    site: str = "",
+    breaker_percent: Annotated[
+        int, typer.Option(help="more of its GPUs lost or preempted freezes it; 100 for never")
+    ] = 100,
+    breaker_minutes: Annotated[int, typer.Option(help="... within so many minutes")] = 10,
+) -> None:
     """Let a pool take reservations."""
-    command("/v1/pools", {"pool_id": name, "site": site})
+    policy = {"breaker_percent": breaker_percent, "breaker_seconds": breaker_minutes * 60}
+    command("/v1/pools", {"pool_id": name, "site": site, "policy": policy})
 
 
 @pool_verb("close")

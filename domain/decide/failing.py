@@ -33,10 +33,14 @@ class Loss:
     slots: frozenset[int]
     span: Timespan
     cause: str
+    waits: bool = False
+    """Whether holders keep what they have while repair is frozen: a failure, not a plan."""
 
 
 def lose(t: Transcript, loss: Loss, *, only: frozenset[ReservationState] | None = None) -> None:
     """Move or release what the holders of a node lose; every other part of them stays."""
+    if loss.waits and Act.REPAIR.value in t.ledger.pools[loss.node.pool_id].frozen:
+        return
     for reservation_id in sorted(loss.node.holders):
         reservation = t.ledger.reservations.get(reservation_id)
         if reservation is None or (only is not None and reservation.state not in only):

@@ -5,6 +5,7 @@ from typing import assert_never
 
 from domain.commands.node import Health, ReportHealth
 from domain.decide import checks, timeliness
+from domain.decide.breaking import trip
 from domain.decide.failing import Loss, all_slots, from_now, heal, lose
 from domain.decide.nodes import settle_drain, wrong_state
 from domain.decide.transcript import Transcript
@@ -170,7 +171,8 @@ def fail_node(
 ) -> None:
     """A node is down: its holders move if they can, and are short if not."""
     t.write(NodeFailed(node.pool_id, node.id, cause, stamp), at=at)
-    lose(t, Loss(node, all_slots(node), from_now(t, FAR_FUTURE), cause))
+    trip(t, t.ledger.pools[node.pool_id])
+    lose(t, Loss(node, all_slots(node), from_now(t, FAR_FUTURE), cause, waits=True))
 
 
 def _recover(t: Transcript, news: News, node: Node) -> None:
@@ -256,7 +258,7 @@ def _slots(t: Transcript, news: News, node: Node) -> Refusal | None:
     elif fails:
         where = (node.pool_id, node.id, changed)
         t.write(UnitsFailed(*where, command.cause, "slot", news.stamp), at=at)
-        lose(t, Loss(node, frozenset(changed), from_now(t, FAR_FUTURE), command.cause))
+        lose(t, Loss(node, frozenset(changed), from_now(t, FAR_FUTURE), command.cause, waits=True))
     else:
         t.write(UnitsRecovered(node.pool_id, node.id, changed, news.stamp), at=at)
         heal(t, t.ledger.pools[node.pool_id])
@@ -301,5 +303,6 @@ def _fail_group(t: Transcript, news: News, level: str, nodes: list[Node]) -> Non
     for node in nodes:
         fact = NodeFailed(node.pool_id, node.id, command.cause, news.stamp)
         t.write(fact, at=news.at_node(node))
+    trip(t, t.ledger.pools[command.pool_id])
     for node in nodes:
-        lose(t, Loss(node, all_slots(node), from_now(t, FAR_FUTURE), command.cause))
+        lose(t, Loss(node, all_slots(node), from_now(t, FAR_FUTURE), command.cause, waits=True))

@@ -11,6 +11,7 @@ from domain.commands.node import (
     UncordonNode,
 )
 from domain.decide import checks
+from domain.decide.breaking import trip
 from domain.decide.failing import Loss, all_slots, from_now, heal, lose
 from domain.decide.transcript import Transcript
 from domain.facts.level import DomainMaintenancePlanned
@@ -110,7 +111,7 @@ def report_acceptance(t: Transcript, command: ReportAcceptance) -> Refusal | Non
         heal(t, t.ledger.pools[node.pool_id])
     else:
         t.write(AcceptanceFailed(node.pool_id, node.id, command.checks))
-        lose(t, Loss(node, all_slots(node), from_now(t, FAR_FUTURE), "acceptance"))
+        lose(t, Loss(node, all_slots(node), from_now(t, FAR_FUTURE), "acceptance", waits=True))
     return None
 
 
@@ -168,6 +169,7 @@ def drain_node(t: Transcript, command: DrainNode) -> Refusal | None:
     loss = Loss(node, all_slots(node), from_now(t, FAR_FUTURE), "drain")
     lose(t, loss, only=UPCOMING)
     settle_drain(t, node)
+    trip(t, t.ledger.pools[node.pool_id])
     return None
 
 

@@ -2,6 +2,7 @@
 
 from domain.commands.pool import ChangePolicy, ClosePool, Freeze, OpenPool, Thaw
 from domain.decide import checks
+from domain.decide.breaking import catch_up
 from domain.decide.transcript import Transcript
 from domain.facts.pool import PoolClosed, PoolFrozen, PoolOpened, PoolPolicyChanged, PoolThawed
 from domain.ids import PoolId
@@ -50,6 +51,8 @@ def _policy(policy: PoolPolicy) -> Refusal | None:
         "suspicion_grace_seconds": (1, DAY_SECONDS),
         "reboot_grace_seconds": (1, DAY_SECONDS),
         "planned_reboot_grace_seconds": (1, DAY_SECONDS),
+        "breaker_percent": (1, 100),
+        "breaker_seconds": (1, DAY_SECONDS),
         "disruption_ratio_max": (0, 1_000_000),
     }
     for field, (least, most) in ranges.items():
@@ -80,6 +83,8 @@ def thaw(t: Transcript, command: Thaw) -> Refusal | None:
         acts = tuple(sorted(set(command.acts) & t.ledger.pools[pool_id].frozen))
         if acts:
             t.write(PoolThawed(pool_id, acts, command.reason, command.note))
+        if Act.REPAIR.value in acts:
+            catch_up(t, t.ledger.pools[pool_id])
     return None
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from domain.commands.pool import Preempt
 from domain.decide import checks
+from domain.decide.breaking import trip
 from domain.decide.placing import Ask, find_units
 from domain.decide.transcript import Transcript
 from domain.facts.pool import PreemptionOrdered
@@ -163,6 +164,7 @@ def _write_order(
         at = max(until, victim.start)
         t.write(NoticeIssued(victim.tenant_id, victim.id, "preemption", at))
         _give_way(t, victim, at, order_id, reason)
+    trip(t, t.ledger.pools[victims[0].pool_id])
 
 
 def _give_way(

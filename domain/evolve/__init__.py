@@ -26,7 +26,7 @@ STEPS: dict[type[facts.Fact], Step] = {
     pool.PoolThawed: fleet.pool_thawed,
     pool.PoolClosed: fleet.pool_closed,
     pool.PoolHoursClosed: billing.pool_hours_closed,
-    pool.PreemptionOrdered: _nothing,
+    pool.PreemptionOrdered: fleet.preemption_ordered,
     level.DomainFailed: _nothing,
     level.DomainRecovered: _nothing,
     level.DomainMaintenancePlanned: _nothing,

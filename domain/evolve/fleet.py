@@ -10,7 +10,7 @@ from domain.ledger import SHARD_MILLI, Ledger
 from domain.reservation import Holding
 from domain.states import AWAY, BOOKABLE, NODE_STEPS, NodeState
 from domain.timers import Due
-from domain.timespan import MICROSECONDS, Instant
+from domain.timespan import MICROSECONDS, Instant, seconds
 from domain.units import GPUS_PER_NODE_MAX, MILLI_PER_GPU
 
 
@@ -35,6 +35,15 @@ def pool_thawed(ledger: Ledger, fact: pool.PoolThawed, at: Instant) -> None:
     """Some acts go on."""
     frozen = ledger.pools[fact.pool_id].frozen - frozenset(fact.acts)
     ledger.undo.set(ledger.pools[fact.pool_id], "frozen", frozen)
+    ledger.undo.set(ledger.pools[fact.pool_id], "thawed_at", at)
+
+
+def preemption_ordered(ledger: Ledger, fact: pool.PreemptionOrdered, at: Instant) -> None:
+    """The breaker counts what was ordered to give way."""
+    home = ledger.pools[fact.pool_id]
+    start = at - seconds(home.policy.breaker_seconds)
+    lately = tuple(entry for entry in home.preempted if entry[0] > start)
+    ledger.undo.set(home, "preempted", (*lately, (at, fact.moved_milli)))
 
 
 def pool_closed(ledger: Ledger, fact: pool.PoolClosed, at: Instant) -> None:

@@ -85,7 +85,9 @@ class Simulation:
 
     def set_up(self) -> None:
         gap = self.random.choice((0, 0, 300))
-        self.send([b.open_pool(gap_seconds=gap, grace_seconds=self.random.choice((0, 600)))])
+        grace = self.random.choice((0, 600))
+        breaker = self.random.choice((100, 100, 40))
+        self.send([b.open_pool(gap_seconds=gap, grace_seconds=grace, breaker_percent=breaker)])
         self.send([b.join(f"n{n}", rack=f"r{n % 2}") for n in range(NODES)])
         for name in TENANTS:
             self.send(
