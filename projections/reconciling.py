@@ -1,7 +1,7 @@
 """Reconciling: whether rows, seals and books say the same, and where they do not."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from domain.facts.billing import PeriodClosed
@@ -38,6 +38,13 @@ class Verdict:
         """Whether nothing differs."""
         return not self.count
 
+    def add(self, other: "Verdict") -> None:
+        """Take in what was checked of the same rows elsewhere."""
+        self.checked += other.checked
+        for what in other.differences:
+            self.differs(what)
+        self.count += other.count - len(other.differences)
+
     def differs(self, what: str) -> None:
         """Note a difference."""
         self.count += 1
@@ -71,7 +78,8 @@ def reconcile(ratings: Ratings, rows: Iterable[Row] | None = None) -> Verdict:
     verdict.checked.append("originals and corrections together are a fresh rating")
     verdict.rows = sum(len(invoice.rows) for invoice in found)
     if rows is not None:
-        _compare((row for invoice in found for row in focus_rows(invoice)), rows, verdict)
+        compare_rows((row for invoice in found for row in focus_rows(invoice)), rows, verdict)
+        verdict.checked.append("the rows given are those of a fresh rating")
     return verdict
 
 
@@ -176,7 +184,7 @@ def _seal(invoice: Invoice, seal: PeriodClosed, verdict: Verdict) -> None:
             verdict.differs(f"{name}: sealed {what} is {told[0]}, a fresh rating says {told[1]}")
 
 
-def _compare(fresh: Iterator[Row], rows: Iterable[Row], verdict: Verdict) -> None:
+def compare_rows(fresh: Iterable[Row], rows: Iterable[Row], verdict: Verdict) -> None:
     """Rows that somebody has, one by one, against fresh ones."""
     wanted = {row["x_ChargeRecordId"]: row for row in fresh}
     for row in rows:
@@ -191,4 +199,3 @@ def _compare(fresh: Iterator[Row], rows: Iterable[Row], verdict: Verdict) -> Non
                 verdict.differs(words)
     for row_id, mine in wanted.items():
         verdict.differs(f"row {row_id} of {mine['ChargePeriodStart']} is missing")
-    verdict.checked.append("the rows given are those of a fresh rating")

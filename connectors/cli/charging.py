@@ -152,19 +152,27 @@ def reconcile(
     kept: Annotated[
         bool, typer.Option("--kept", help="compare the rows that `charges load` keeps")
     ] = False,
+    parts: Annotated[
+        Path | None, typer.Option(help="a folder of `charges export --parts`, by the hour")
+    ] = None,
     data: From = None,
 ) -> None:
     """Prove that rows are what a fresh rating of the log says, and that pool-hours sum to capacity."""
     from connectors.exports.charges import read_file
+    from connectors.exports.parts import TooManyParts, reconcile_parts
     from connectors.wiring.charging import kept_rows, ratings_of
     from projections import reconciling
 
     with dsn_of(data) as dsn:
         try:
             rows = read_file(file) if file else kept_rows(dsn) if kept else None
-            verdict = reconciling.reconcile(ratings_of(dsn), rows)
-        except (OSError, ValueError) as error:
-            fail(REFUSED, f"{file}: {error}")
+            ratings = ratings_of(dsn)
+            verdict = reconciling.reconcile(ratings, rows)
+            if parts:
+                cores = os.cpu_count() or 1
+                verdict.add(reconcile_parts(parts, ratings, processes=cores))
+        except (OSError, ValueError, TooManyParts) as error:
+            fail(REFUSED, f"{file or parts}: {error}")
             return
     told = [
         *({"verdict": "holds", "what": what} for what in verdict.checked if verdict.holds),

@@ -56,11 +56,32 @@ def write_parquet(path: Path, rows: Iterable[Row]) -> int:
     """As Parquet, compressed, a row group at a time; how many rows."""
     count = 0
     with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
-        for chunk in _chunks(rows):
-            arrays = [_column(name, [row[name] for row in chunk]) for name in COLUMNS]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA))
-            count += len(chunk)
+        for table in tables(rows):
+            writer.write_table(table)
+            count += table.num_rows
     return count
+
+
+def tables(rows: Iterable[Row]) -> Iterator[Any]:
+    """Rows as Arrow tables, `ROWS_AT_ONCE` each: the row groups of a file."""
+    for chunk in _chunks(rows):
+        arrays = [_column(name, [row[name] for row in chunk]) for name in COLUMNS]
+        yield pa.Table.from_arrays(arrays, schema=SCHEMA)
+
+
+def is_file_of(path: Path, rows: Iterable[Row]) -> bool:
+    """Whether a Parquet file has exactly these rows in this order, as `write_parquet` writes them.
+
+    Raises OSError, ValueError when it is no such file.
+    """
+    file = pq.ParquetFile(path)
+    groups = iter(range(file.num_row_groups))
+    for table in tables(rows):
+        number = next(groups, None)
+        # Parquet keeps instants to the millisecond.
+        if number is None or not file.read_row_group(number).cast(SCHEMA).equals(table):
+            return False
+    return next(groups, None) is None
 
 
 def _chunks(rows: Iterable[Row]) -> Iterator[tuple[Row, ...]]:

@@ -6,26 +6,30 @@ part is rated by itself, by the code that rates the whole, and all parts togethe
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyarrow import parquet as pq
 
-from connectors.exports.charges import ROWS_AT_ONCE, write_parquet
+from connectors.exports.charges import ROWS_AT_ONCE, is_file_of, read_file, write_parquet
 from domain.ids import PoolId, ReservationId, TenantId
 from domain.pricing import SkuMeter
 from domain.timespan import Instant
 from projections.consumption import Booking, Line, Terms
 from projections.focus import by_day, focus_rows, instant
 from projections.folding import Ratings
-from projections.invoicing import Outline, Rated, invoice_of, outline
+from projections.invoicing import Invoice, Outline, Rated, invoice_of, outline
 from projections.rating import rate
+from projections.reconciling import Verdict, compare_rows
+
+T = TypeVar("T")
 
 PARTS_MAX = 1_000_000
 """Files that one export writes at most."""
@@ -84,14 +88,44 @@ def write_parts(
     `usage/cutoff=SEQ/pool=P/account=A/period=START.parquet` is what was rated,
     `charges/pool=P/period=START/account=A.parquet` what came of it. Raises `TooManyParts`.
     """
+    parts = _prepared(folder, folder, ratings, account, grain)
+    return sum(_of_all(make_part, parts, processes))
+
+
+def reconcile_parts(folder: Path, ratings: Ratings, *, processes: int) -> Verdict:
+    """Every file of charges by the hour below a folder against a fresh rating of the log.
+
+    A part at a time is in memory, and each process has its own. Raises `TooManyParts`.
+    """
+    verdict = Verdict()
+    with TemporaryDirectory(prefix="gpuledger-parts-") as scratch:
+        parts = _prepared(Path(scratch), folder, ratings, "", "hour")
+        strange = {*folder.glob("charges/*/*/*")} - {part.to for part in parts}
+        for file in sorted(strange):
+            verdict.differs(f"{file}: a fresh rating has no such part")
+        for of_part in _of_all(check_part, parts, processes):
+            verdict.rows += of_part.rows
+            verdict.add(of_part)
+    verdict.checked.append("the rows of each part are those of a fresh rating")
+    return verdict
+
+
+def _prepared(
+    scratch: Path, folder: Path, ratings: Ratings, account: str, grain: str
+) -> list[Part]:
+    """The parts of a log; their usage is written below `scratch`, their charges go below `folder`."""
     plan = _plan(ratings, account)
     seqs = {seq for found in plan.values() for o in found for seq in (o.seq, o.before_seq) if seq}
-    cutoffs = {seq: _write_usage(folder, ratings, seq, plan) for seq in sorted(seqs)}
-    parts = list(_parts(folder, plan, cutoffs, grain))
+    cutoffs = {seq: _write_usage(scratch, ratings, seq, plan) for seq in sorted(seqs)}
+    return list(_parts(folder, plan, cutoffs, grain))
+
+
+def _of_all(work: Callable[[Part], T], parts: Sequence[Part], processes: int) -> Iterator[T]:
     if processes == 1:
-        return sum(map(make_part, parts))
+        yield from map(work, parts)
+        return
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        return sum(pool.map(make_part, parts))
+        yield from pool.map(work, parts)
 
 
 def _plan(ratings: Ratings, account: str) -> dict[TenantId, list[Outline]]:
@@ -166,14 +200,38 @@ def _parts(
                 )
 
 
-def make_part(part: Part) -> int:
-    """The charge rows of one part into its file; how many. No rows, no file."""
+def check_part(part: Part) -> Verdict:
+    """Whether the file of a part has the rows of a fresh rating; else how they differ."""
+    verdict = Verdict()
+    invoice = _invoice(part)
+    verdict.rows = len(invoice.rows)
+    if not part.to.exists():
+        if invoice.rows:
+            verdict.differs(f"{part.to} is missing, with {verdict.rows} rows")
+        return verdict
+    try:
+        if not is_file_of(part.to, focus_rows(invoice)):
+            compare_rows(focus_rows(invoice), read_file(part.to), verdict)
+            if verdict.holds:
+                verdict.differs(f"{part.to}: its rows are in another order, or of other types")
+    except (OSError, ValueError) as error:
+        verdict.differs(f"{part.to}: {error}")
+    return verdict
+
+
+def _invoice(part: Part) -> Invoice:
+    """One account's period, as far as it lies in the part's pool."""
     which = part.outline
     rated = _rated(part, which.seq, part.now, part.terms)
     before = None
     if which.before_seq:
         before = _rated(part, which.before_seq, part.before, part.terms_before)
-    rows = focus_rows(invoice_of(which, rated, before))
+    return invoice_of(which, rated, before)
+
+
+def make_part(part: Part) -> int:
+    """The charge rows of one part into its file; how many. No rows, no file."""
+    rows = focus_rows(_invoice(part))
     if part.grain == "day":
         rows = by_day(rows)
     first = next(rows, None)

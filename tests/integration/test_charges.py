@@ -76,6 +76,8 @@ def test_a_month_is_priced_closed_and_proven(running: Running, tmp_path: Path) -
     ids = [sorted(str(row["x_ChargeRecordId"]) for row in found) for found in (parts, rows)]
     assert ids[0] == ids[1]
     assert "is there already" in running.cli(*into).stderr
+    done = running.cli("charges", "reconcile", "--parts", str(tmp_path / "parts"), "--json")
+    assert done.returncode == 0, done.stdout
     bill = tmp_path / "bill.csv"
     bill.write_text("model,gpu_hours,amount\nH100,2,5.00\n")
     day = now.replace(hour=0, minute=0, second=0, microsecond=0)

@@ -5,8 +5,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from connectors.exports.charges import read_file
-from connectors.exports.parts import read_usage, write_parts
+from connectors.exports.charges import read_file, write_parquet
+from connectors.exports.parts import read_usage, reconcile_parts, write_parts
 from domain import commands as c
 from domain.ids import TenantId
 from domain.pricing import Rate, SkuMeter, UnusedSplit
@@ -92,3 +92,25 @@ def test_usage_reads_back_as_it_was(world: BilledWorld, tmp_path: Path) -> None:
     wanted = [line for line in ratings.books(ratings.seq)[1] if line.gpu_microseconds]
     assert sorted(read_usage(files)) == sorted(wanted)
     assert TenantId("z") in {line.tenant_id for line in wanted}
+
+
+def test_each_part_is_compared_with_a_fresh_rating(world: BilledWorld, tmp_path: Path) -> None:
+    ratings = world.ratings()
+    count = write_parts(tmp_path, ratings, processes=1)
+    verdict = reconcile_parts(tmp_path, ratings, processes=2)
+    assert (verdict.rows, verdict.differences) == (count, [])
+
+    january = tmp_path / "charges" / "pool=P" / "period=20260101T000000Z"
+    rows = list(read_file(january / "account=a.parquet"))
+    write_parquet(january / "account=a.parquet", [rows[0] | {"BilledCost": "99"}, *rows[2:]])
+    (january / "account=z.parquet").unlink()
+    (january / "account=q.parquet").write_bytes(b"no parquet")
+    february = tmp_path / "charges" / "pool=P" / "period=20260201T000000Z" / "account=a.parquet"
+    write_parquet(february, reversed(list(read_file(february))))
+    found = reconcile_parts(tmp_path, ratings, processes=1).differences
+    assert len(found) == 5
+    assert any("account=q.parquet: a fresh rating has no such part" in what for what in found)
+    assert any("BilledCost is 99" in what for what in found)
+    assert any(f"row {rows[1]['x_ChargeRecordId']} of" in what for what in found)
+    assert any("account=z.parquet is missing, with" in what for what in found)
+    assert any("in another order" in what for what in found)
