@@ -53,6 +53,9 @@ def run(
     svg: Annotated[Path | None, typer.Option(help="write a chart of utilisation")] = None,
     epoch: Annotated[str, typer.Option(help="the instant of the trace's second 0")] = EPOCH,
     on_error: Annotated[OnError, typer.Option(help="what a malformed row does")] = OnError.STOP,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="plan all of it at once, too, with a certified bound")
+    ] = False,
 ) -> None:
     """Book a real trace through commands, events, hardware, usage, and a replay."""
     try:
@@ -66,7 +69,7 @@ def run(
     temporary = None if data or dsn else tempfile.mkdtemp(prefix="gpuledger-trace-")
     where = data or Path(temporary or folder())
     try:
-        _book(where, dsn, read, machines, instant_of(epoch), seed, report, svg)
+        _book(where, dsn, read, machines, instant_of(epoch), seed, report, svg, plan)
     finally:
         if temporary:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -100,6 +103,7 @@ def _book(
     seed: int,
     report: Path | None,
     svg: Path | None,
+    plans: bool,
 ) -> None:
     from connectors.embedded.server import EmbeddedPostgres, PostgresRefused
     from connectors.wiring import stores
@@ -121,7 +125,7 @@ def _book(
         service = Service(dsn, f"{sockets}/sequencer.sock", "", 0, {})
         Path(service.socket).unlink(missing_ok=True)
         write_service(opened.path, service)
-        _run(opened.path, service, read, machines, epoch, seed, report, svg)
+        _run(opened.path, service, read, machines, epoch, seed, report, svg, plans)
     except PostgresRefused as error:
         fail(NOT_REACHABLE, str(error))
     finally:
@@ -140,6 +144,7 @@ def _run(
     seed: int,
     report: Path | None,
     svg: Path | None,
+    plans: bool,
 ) -> None:
     from connectors.wiring import tracing
 
@@ -160,6 +165,7 @@ def _run(
             seed,
             lambda count: progress.advance(task, count),
             lambda what: progress.update(task, description=what),
+            plans=plans,
         )
     if report:
         report.write_text(json.dumps(found.as_json(), indent=2) + "\n")

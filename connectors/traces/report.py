@@ -26,6 +26,8 @@ class Report:
     state_hash: str = ""
     root_hash: str = ""
     checks: dict[str, Any] = field(default_factory=dict)
+    plan: dict[str, Any] = field(default_factory=dict)
+    """What a plan of all of it comes to beside the bookings, where one was asked for."""
 
     def as_json(self) -> dict[str, Any]:
         """As it is written to a file."""

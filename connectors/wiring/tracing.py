@@ -28,6 +28,7 @@ from connectors.traces.checking import books_balance, double_bookings
 from connectors.traces.drive import TraceDriver
 from connectors.traces.jobs import Trace, TraceNode
 from connectors.traces.load import demand
+from connectors.traces.planned import planned
 from connectors.traces.report import Report
 from domain.evolve import evolve
 from domain.ledger import Ledger
@@ -132,6 +133,8 @@ def run_trace(
     seed: int,
     progress: Callable[[int], None],
     tell: Tell,
+    *,
+    plans: bool = False,
 ) -> tuple[Report, list[tuple[int, dict[str, int]]]]:
     """Book a trace, let everything follow, and check it; the report and the chart's points."""
     begun = time.monotonic()
@@ -159,6 +162,9 @@ def run_trace(
     report.peak_rss_mib = parts.peak_rss / (1 << 20)
     tell("checking")
     points = _check(service.dsn, report)
+    if plans:
+        tell("planning all of it")
+        report.plan = planned(trace.jobs, list(nodes), _booked(service.dsn))
     report.wall_s = time.monotonic() - begun
     return report, points
 
@@ -225,6 +231,16 @@ def _check(dsn: str, report: Report) -> list[tuple[int, dict[str, int]]]:
         "charges_reconcile": _charge(fresh, usage, capacity, report),
     }
     return _buckets(sorted(points.items()))
+
+
+def _booked(dsn: str) -> int:
+    """What was held in the end, of whoever was admitted when it arrived: milli-GPU seconds."""
+    with psycopg.connect(dsn) as connection:
+        row = connection.execute(
+            'SELECT coalesce(sum(width_milli::numeric * ("end" - start)), 0) FROM calendar'
+        ).fetchone()
+    assert row is not None
+    return int(row[0]) // 1_000_000
 
 
 def _charge(
