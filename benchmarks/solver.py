@@ -33,7 +33,8 @@ from tests.instances import broken, small
 ASKS = int(os.environ.get("GPULEDGER_BENCH_ASKS", "100000"))
 NODES = ASKS // 20
 DATA = Path(os.environ.get("GPULEDGER_DATA", Path(__file__).parents[2] / "shared" / "data"))
-IMPROVING_SECONDS = 30.0
+IMPROVING_SECONDS = 60.0
+G3_SECONDS = 20.0
 DECISIONS = 4_000
 FAULTS = 10_000
 DAY = 24 * 60
@@ -151,35 +152,35 @@ def _repair(columns: Columns, guide: Guide, placement: Placement) -> Iterator[Fi
 
 
 def _improved(instance: Instance, seconds: float) -> tuple[float, float]:
-    """Percent of the flow bound by the greedy levels, and after CP-SAT for so long."""
+    """Percent of the bound by the greedy levels, and after so many deterministic seconds more."""
     columns = columns_of(instance)
     guide = guide_of(columns)
     placement = best_placement(columns, guide)
     places = placement.places()
-    until = time.perf_counter() + seconds
-    for step in improve(Task(columns, places, guide.bound, 10 * seconds)):
+    for step in improve(Task(columns, places, guide.bound, seconds)):
         places = step.places
-        if time.perf_counter() > until:
-            break
     value = int(columns.value[list(places)].sum())
     return 100 * placement.value() / guide.bound, 100 * value / guide.bound
 
 
 def _blocks() -> Iterator[Figure]:
-    """G3 and G6: gangs inside blocks, with CP-SAT beside the greedy levels alone."""
-    blocks = synthetic(ASKS, NODES, rack_nodes=16)
-    columns = columns_of(blocks)
-    guide = guide_of(columns)
-    value = best_placement(columns, guide).value()
-    gap = 100 * (1 - value / guide.bound)
-    yield Figure("G3 gap with blocks of 16, greedy", gap, "%", 0.7, None, is_most=True)
+    """G3 and G6: gangs inside blocks, improved, beside the greedy levels alone."""
+    begun = time.perf_counter()
+    greedy, better = _improved(synthetic(ASKS, NODES, rack_nodes=16), G3_SECONDS)
+    taken = time.perf_counter() - begun
+    gaps = (100 - better, 100 - greedy)
+    yield Figure("G3 gap, blocks of 16 (raw: greedy)", gaps[0], "%", 0.7, gaps[1], is_most=True)
+    yield Figure("G3 time", taken, "s", 60, None, is_most=True)
     for instance, goal in (
         (gangs(600, 16, 16), 98.0),
         (gangs(2000, 50, 16), 99.0),
         (segments(600, 60), 97.0),
     ):
+        begun = time.perf_counter()
         greedy, better = _improved(instance, IMPROVING_SECONDS)
+        taken = time.perf_counter() - begun
         yield Figure(f"G6 {instance.name} (raw: greedy)", better, "% of bound", goal, greedy)
+        yield Figure(f"G6 {instance.name}: time", taken, "s", 60, None, is_most=True)
 
 
 def _philly() -> Iterator[Figure]:

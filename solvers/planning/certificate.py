@@ -6,7 +6,8 @@ up at that instant, so for any prices of 0 or more no plan is worth more than
     sum over instants of capacity x price
     + sum over reservations of max(0, value - the cheapest that its GPUs can cost in its window),
 
-the same with quotas, whose prices a tenant pays on top. Which reservations can be placed at all
+the same with quotas, whose prices a tenant pays on top. Where everybody lies in one of equal racks,
+whoever leaves too little of a rack for anybody else pays for all of it. Which reservations can be placed at all
 is told by counting: no node, or no rack, is large enough even when the whole fleet is empty.
 """
 
@@ -74,6 +75,7 @@ def bound_of(columns: Columns, certificate: Certificate) -> int:
         kinds = {(columns.instance.nodes[n].model, int(columns.fleet.gpus[n])) for n in at}
         for model, gpus in sorted(kinds):
             size = np.where(asks.nodes[chosen] > 0, gpus * asks.nodes[chosen], asks.gpus[chosen])
+            size = np.maximum(size, columns.room[chosen])
             fits = (asks.nodes[chosen] > 0) | (asks.gpus[chosen] <= gpus)
             cheapest = _times(size, _cheapest(columns, chosen, *lines[model]))
             cost[chosen] = np.where(fits, np.minimum(cost[chosen], cheapest), cost[chosen])

@@ -23,6 +23,8 @@ class Columns:
     value: Ints
     size: Ints
     """The fewest GPUs that each can take, wherever it sits."""
+    room: Ints
+    """The same, and of a rack that nobody fits into beside it, all of it."""
     down: tuple[tuple[int, int, int], ...]
     """(node, from, until)."""
     quota: Ints
@@ -91,9 +93,28 @@ def columns_of(instance: Instance) -> Columns:
         fleet,
         value=_ints(ask.value for ask in asks),
         size=size.astype(np.int64),
+        room=_room(sorted_one, columns, fleet, size.astype(np.int64)),
         down=tuple((number[n.id], start, end) for n in nodes for start, end in n.down),
         quota=_ints(instance.quota[tenant] for tenant in limited),
     )
+
+
+def _room(instance: Instance, asks: Asks, fleet: Fleet, size: Ints) -> Ints:
+    """What each takes out of everybody's reach.
+
+    Where all racks are equal and every reservation lies in one, whoever leaves less of a rack
+    than the smallest reservation needs has it alone, and counts as all of it.
+    """
+    per_rack = np.bincount(fleet.rack, weights=fleet.gpus).astype(np.int64)
+    inside = (asks.nodes <= 1) | (asks.one_rack > 0)
+    is_even = len(per_rack) > 1 and len(size) > 0 and bool((per_rack == per_rack[0]).all())
+    is_open = bool(fleet.allowed.all()) and not any(node.down for node in instance.nodes)
+    if not (is_even and is_open and inside.all() and not instance.quota):
+        return size
+    whole = int(per_rack[0])
+    least = min(int(size.min()), whole // 2)
+    found: Ints = np.where((size > whole - least) & (size <= whole), whole, size)
+    return found
 
 
 def _fleet(

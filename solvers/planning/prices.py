@@ -65,7 +65,7 @@ def guide_of(columns: Columns) -> Guide:
 def _guide(columns: Columns, starts: Ints, *, with_quotas: bool) -> Guide:
     wanted = can_be_placed(columns)
     scale = _scale(columns, wanted)
-    size = np.maximum(columns.size, 1)
+    size = np.maximum(columns.room, 1)
     unit = columns.value * scale // size
     share = wanted.astype(np.float64)
     quotas: dict[str, tuple[tuple[int, int], ...]] = {}
@@ -99,7 +99,7 @@ def _guide(columns: Columns, starts: Ints, *, with_quotas: bool) -> Guide:
 
 def _scale(columns: Columns, wanted: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int:
     """A scale at which values divide by sizes, where one is small enough."""
-    size, value = np.maximum(columns.size[wanted], 1), columns.value[wanted]
+    size, value = np.maximum(columns.room[wanted], 1), columns.value[wanted]
     if not len(size):
         return 1
     scale = 1
@@ -185,7 +185,7 @@ def _flow(
     chosen = chosen[meets]
     first = np.searchsorted(instants, starts[chosen])
     end = np.searchsorted(instants, ends[chosen])
-    size, gain = np.maximum(columns.size[chosen], 1), unit[chosen]
+    size, gain = np.maximum(columns.room[chosen], 1), unit[chosen]
     along = np.arange(count)
     most = int(capacity.max(initial=0))
     network = min_cost_flow.SimpleMinCostFlow()

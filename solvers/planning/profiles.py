@@ -283,3 +283,34 @@ def hold(rows, row, start, end, amount, tenant, exclusive):  # type: ignore[no-u
             rows.shut[i] += 1
     if row < rows.slots.shape[0]:
         _fill_slots(rows, row, start, end, amount)
+
+
+@njit(cache=True)
+def release(rows, row, start, end, amount):  # type: ignore[no-untyped-def]
+    """Use that much less throughout [start, end); room was made before.
+
+    Segments that are alike become one; owners are not kept, so nobody may be exclusive.
+    """
+    first = _split(rows, row, start)
+    end_at = _split(rows, row, end)
+    for i in range(first, end_at):
+        rows.used[i] -= amount
+    _join(rows, row, end_at)
+    _join(rows, row, first)
+    if row < rows.slots.shape[0]:
+        _fill_slots(rows, row, start, end, -amount)
+
+
+@njit(cache=True)
+def _join(rows, row, i):  # type: ignore[no-untyped-def]
+    """Make a segment one with the one before it where as much is in use in both."""
+    low = rows.offset[row]
+    last = low + rows.length[row]
+    if i == low or i >= last or rows.used[i] != rows.used[i - 1]:
+        return
+    for j in range(i, last - 1):
+        rows.since[j] = rows.since[j + 1]
+        rows.used[j] = rows.used[j + 1]
+        rows.owner[j] = rows.owner[j + 1]
+        rows.shut[j] = rows.shut[j + 1]
+    rows.length[row] -= 1
