@@ -7,7 +7,7 @@ import numpy as np
 from solvers.planning.attempts import Places, placement_of
 from solvers.planning.columns import Columns
 from solvers.planning.profiles import Ints, Rows
-from solvers.planning.ruining import Board, Groups, ruin
+from solvers.planning.ruining import FULL, Board, Groups, ruin
 
 ROUNDS_PER_SECOND = 1_000
 """What stands for a deterministic second, so that a slow machine gives the same plan."""
@@ -50,7 +50,7 @@ def anneal(
             *(asks, columns.fleet, rows, board, groups, columns.size, columns.value),
             *(seed * 100_003 + turn, ROUNDS_AT_ONCE, heat),
         )
-        if gained < -(1 << 61):
+        if gained == FULL:
             return
         value += gained
         if value > best:

@@ -30,6 +30,8 @@ GROUPS_MOST = 3
 BLINK = 0.03
 """How often the best group or node is passed over."""
 ORDERS = 5
+FULL = -(1 << 62)
+"""What `ruin` gains where an array was full."""
 
 
 class Board(NamedTuple):
@@ -255,13 +257,73 @@ def _keys(asks, size, value, whom, count, keys):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
+def _asked(asks, board, value, centre, waiting, start, end, tried, whom, count):  # type: ignore[no-untyped-def]
+    """Behind those that were cleared, who else is tried: the centre, and some that wait."""
+    for i in range(ASKED_MOST + 1):
+        r = centre if i == 0 else board.out[np.random.randint(waiting)]
+        if not tried[r] and _overlaps(asks, r, start, end) and value[r] > 0:
+            tried[r] = True
+            whom[count] = r
+            count += 1
+    return count
+
+
+@njit(cache=True)
+def _rebuild(asks, fleet, rows, board, groups, chosen, some, value, whom, order, found):  # type: ignore[no-untyped-def]
+    """Put back whoever fits, in an order; the value of those, or -1 where an array is full."""
+    won = 0
+    for i in order:
+        r = whom[i]
+        if asks.latest[r] != asks.release[r] or asks.started[r]:
+            continue
+        if not _find(asks, fleet, rows, groups, chosen, some, r, found):
+            continue
+        if not _quota(asks, fleet, rows, r, found):
+            continue
+        for j in range(_need(asks, r)):
+            board.spots[board.run[r] + j] = found[j]
+        if not _take(asks, fleet, rows, board, r):
+            return -1
+        won += value[r]
+    return won
+
+
+@njit(cache=True)
+def _undo(asks, fleet, rows, board, whom, count, cleared, before):  # type: ignore[no-untyped-def]
+    """Everyone back where they were; False where an array is full."""
+    for i in range(count):
+        if board.placed[whom[i]] and not _leave(asks, fleet, rows, board, whom[i]):
+            return False
+    for i in range(cleared):
+        r = whom[i]
+        for j in range(_need(asks, r)):
+            board.spots[board.run[r] + j] = before[board.run[r] + j]
+        if not _take(asks, fleet, rows, board, r):
+            return False
+    return True
+
+
+@njit(cache=True)
+def _clear(asks, fleet, rows, board, value, whom, cleared, before):  # type: ignore[no-untyped-def]
+    """Take them out, noting where they were; their value, or -1 where an array is full."""
+    lost = 0
+    for i in range(cleared):
+        r = whom[i]
+        for j in range(_need(asks, r)):
+            before[board.run[r] + j] = board.spots[board.run[r] + j]
+        if not _leave(asks, fleet, rows, board, r):
+            return -1
+        lost += value[r]
+    return lost
+
+
+@njit(cache=True)
 def ruin(asks, fleet, rows, board, groups, size, value, seed, rounds, heat):  # type: ignore[no-untyped-def]
-    """Ruin and build anew so many times; the value gained, or -1 << 62 where an array was full.
+    """Ruin and build anew so many times; the value gained, or FULL where an array was full.
 
     Then the board is no placement any more, and is to be thrown away.
     """
     np.random.seed(seed)
-    full = -(1 << 62)
     chosen = np.zeros(GROUPS_MOST, np.int64)
     inside = np.zeros(groups.first.shape[0], np.bool_)
     whom = np.zeros(CLEARED_MOST + ASKED_MOST + 1, np.int64)
@@ -271,63 +333,32 @@ def ruin(asks, fleet, rows, board, groups, size, value, seed, rounds, heat):  # 
     tried = np.zeros(value.shape[0], np.bool_)
     gained = 0
     for _ in range(rounds):
-        if board.outs[0] == 0:
+        waiting = board.outs[0]
+        if waiting == 0:
             return gained
-        centre = board.out[np.random.randint(board.outs[0])]
+        centre = board.out[np.random.randint(waiting)]
         start, end = asks.release[centre], asks.release[centre] + asks.duration[centre]
         some = _choose(groups, 1 + np.random.randint(GROUPS_MOST), chosen, inside)
         chance = 0.4 + 0.6 * np.random.random()
         cleared = _whom(
             asks, board, groups, chosen, some, inside, start, end, chance, whom[:CLEARED_MOST]
         )
-        lost = 0
-        for i in range(cleared):
-            r = whom[i]
-            for j in range(_need(asks, r)):
-                before[board.run[r] + j] = board.spots[board.run[r] + j]
-            lost += value[r]
-        count = cleared
-        waiting = board.outs[0]
-        for i in range(cleared):
-            if not _leave(asks, fleet, rows, board, whom[i]):
-                return full
-        for i in range(ASKED_MOST + 1):
-            r = centre if i == 0 else board.out[np.random.randint(waiting)]
-            if not tried[r] and _overlaps(asks, r, start, end) and value[r] > 0:
-                tried[r] = True
-                whom[count] = r
-                count += 1
+        lost = _clear(asks, fleet, rows, board, value, whom, cleared, before)
+        if lost < 0:
+            return FULL
+        count = _asked(asks, board, value, centre, waiting, start, end, tried, whom, cleared)
         _keys(asks, size, value, whom, count, keys)
         order = np.argsort(keys[:count])
-        won = 0
-        for i in order:
-            r = whom[i]
-            tried[r] = False
-            if asks.latest[r] != asks.release[r] or asks.started[r]:
-                continue
-            if not _find(asks, fleet, rows, groups, chosen, some, r, found):
-                continue
-            if not _quota(asks, fleet, rows, r, found):
-                continue
-            for j in range(_need(asks, r)):
-                board.spots[board.run[r] + j] = found[j]
-            if not _take(asks, fleet, rows, board, r):
-                return full
-            won += value[r]
+        won = _rebuild(asks, fleet, rows, board, groups, chosen, some, value, whom, order, found)
+        if won < 0:
+            return FULL
+        tried[whom[:count]] = False
         worse = won - lost
         if worse >= 0 or np.random.random() < np.exp(worse / heat):
             gained += worse
-            continue
-        for i in range(count):
-            if board.placed[whom[i]] and not _leave(asks, fleet, rows, board, whom[i]):
-                return full
-        for i in range(cleared):
-            r = whom[i]
-            for j in range(_need(asks, r)):
-                board.spots[board.run[r] + j] = before[board.run[r] + j]
-            if not _take(asks, fleet, rows, board, r):
-                return full
+        elif not _undo(asks, fleet, rows, board, whom, count, cleared, before):
+            return FULL
     return gained
 
 
-__all__ = ["Asks", "Board", "Fleet", "Groups", "Rows", "ruin"]
+__all__ = ["FULL", "Asks", "Board", "Fleet", "Groups", "Rows", "ruin"]
