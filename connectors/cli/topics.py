@@ -1,5 +1,6 @@
-"""The verbs of Kafka's topics: create, check."""
+"""The verbs of Kafka's topics: create, check, accept."""
 
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
@@ -15,7 +16,7 @@ from connectors.cli.console import (
     tell,
 )
 
-topics, topics_verb = group("topics", "Kafka's topics: create, check")
+topics, topics_verb = group("topics", "Kafka's topics: create, check, accept")
 
 
 @topics_verb("create")
@@ -58,3 +59,32 @@ def check() -> None:
         if not options.json:
             err.print("`gpuledger topics create` makes what is missing", highlight=False)
         raise typer.Exit(REFUSED)
+
+
+@topics_verb("accept")
+def accept(
+    dsn: Annotated[str, typer.Option(help="the log; the local service's when not given")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="ask nothing")] = False,
+) -> None:
+    """Accept that the topic of events lost records: the halted relay sends what is missing again.
+
+    Whoever read the topic before has seen those events, and drops what comes twice by its position.
+    A topic that has what the log has not is a fork, and cannot be accepted.
+    """
+    from connectors.cli.database import database
+    from connectors.wiring import kafka
+    from domain.journal import JournalUnavailable
+
+    if not yes:
+        typer.confirm("Does the topic stay as it is, without what it lost?", abort=True)
+    try:
+        with nullcontext(dsn) if dsn else database() as log:
+            seq, lost = kafka.accept_topic(log)
+    except kafka.KafkaNotConfigured as error:
+        fail(USED_WRONGLY, str(error))
+    except kafka.Halted as error:
+        fail(REFUSED, str(error))
+    except (kafka.KafkaError, JournalUnavailable) as error:
+        fail(NOT_REACHABLE, f"{type(error).__name__}: {error}")
+    row = {"topic_ends_at": seq, "sent_again": lost}
+    tell(row, [row], tuple(row))

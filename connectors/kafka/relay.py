@@ -188,6 +188,25 @@ class Relay:
             producer.close(timeout=1)
 
 
+def accepted(settings: KafkaSettings, log: HeadLog, before: Mark) -> tuple[Mark, int]:
+    """The mark of a topic as it is now, and how many events that were on it are to be sent again.
+
+    Raises `Halted` where the topic has what the log has not: that is no loss, and nobody may accept it.
+    """
+    name = settings.prefix + topics.EVENTS
+    tail = tail_of(settings, name, log.shard)
+    topic_id = topics.topic_id(settings, topics.EVENTS)
+    if tail is None:
+        return Mark(0, 0, topic_id), before.seq
+    stored = log.read(tail.event.seq - 1, 1)
+    if not stored or stored[0].leaf != tail.event.leaf:
+        raise Halted(
+            f"fork: event {tail.event.seq} of {name} is not in the log; "
+            "`gpuledger restore --catch-up` mends a database that is older than its topic"
+        )
+    return Mark(tail.event.seq, tail.epoch, topic_id), max(0, before.seq - tail.event.seq)
+
+
 def run(
     relay: Relay,
     marks: Marks,

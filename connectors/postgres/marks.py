@@ -37,6 +37,10 @@ class PostgresMarks:
         """Keep why nothing may go on. Raises `JournalUnavailable`."""
         self._session.rows("halt_relay", reason=reason)
 
+    def accept(self, mark: Mark) -> None:
+        """Somebody accepts the topic as it is, losses and all. Raises `JournalUnavailable`."""
+        self._session.rows("accept_topic", seq=mark.seq, epoch=mark.epoch, topic_id=mark.topic_id)
+
     def resume(self) -> None:
         """Somebody has looked: take away why nothing went on. Raises `JournalUnavailable`."""
         self._session.rows("resume_relay")

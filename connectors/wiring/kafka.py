@@ -19,7 +19,7 @@ from connectors.kafka.ingress import run as run_ingress
 from connectors.kafka.log import TopicLog
 from connectors.kafka.reader import EventReader, Foreign, Gap
 from connectors.kafka.records import WIRE_HEAD
-from connectors.kafka.relay import Halted, Relay
+from connectors.kafka.relay import Halted, Relay, accepted
 from connectors.kafka.relay import run as run_relay
 from connectors.kafka.settings import KafkaNotConfigured, settings_from
 from connectors.kafka.topics import Finding
@@ -54,6 +54,21 @@ BOUND_PRINCIPAL = "KAFKA_COMMANDS_PRINCIPAL"
 def create_topics(replicas: int | None) -> Sequence[str]:
     """Make the missing topics; their names. Raises `KafkaNotConfigured`, `KafkaError`."""
     return topics.create(settings_from(), replicas=replicas)
+
+
+def accept_topic(dsn: str) -> tuple[int, int]:
+    """Let the relay go on behind what the events' topic has: its last event, and how many are sent again.
+
+    Raises `KafkaNotConfigured`, `KafkaError`, `JournalUnavailable`, and `Halted` for a fork.
+    """
+    log, marks = JournalReader(dsn), PostgresMarks(dsn)
+    try:
+        mark, lost = accepted(settings_from(), log, marks.mark())
+        marks.accept(mark)
+    finally:
+        marks.close()
+        log.close()
+    return mark.seq, lost
 
 
 def check_topics() -> Sequence[Finding]:
@@ -177,6 +192,7 @@ __all__ = [
     "KafkaNotConfigured",
     "NoSuchLetter",
     "UnknownProjection",
+    "accept_topic",
     "check_topics",
     "create_topics",
     "dead_letter",

@@ -149,6 +149,11 @@ INSERT INTO relay_mark (shard, seq, epoch, topic_id, halted)
 VALUES (%(shard)s, 0, 0, '', %(reason)s)
 ON CONFLICT (shard) DO UPDATE SET halted = excluded.halted
 
+-- name: accept_topic
+-- Somebody accepts the topic as it is: the relay goes on behind its last record.
+UPDATE relay_mark SET seq = %(seq)s, epoch = %(epoch)s, topic_id = %(topic_id)s, halted = ''
+WHERE shard = %(shard)s
+
 -- name: resume_relay
 -- Somebody has looked: relay and sequencer may go on.
 UPDATE relay_mark SET halted = '' WHERE shard = %(shard)s
