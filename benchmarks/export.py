@@ -9,13 +9,12 @@ import resource
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks.charges import RESERVATIONS, T0_MS, TENANTS, bookings_of, lines_of, terms
 from benchmarks.figures import Figure, main
 from connectors.exports.charges import is_file_of, read_file, write_parquet
+from connectors.exports.parts import worker_processes
 from domain.ids import TenantId
 from domain.periods import Period, PeriodState, Settlement
 from domain.timespan import Instant
@@ -64,7 +63,7 @@ def measure() -> Sequence[Figure]:
     cores = os.cpu_count() or 1
     with tempfile.TemporaryDirectory(prefix="gpuledger-bench-") as folder:
         begun = time.perf_counter()
-        with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
+        with worker_processes(cores) as pool:
             made = list(pool.map(tenant, [folder] * tenants, range(tenants)))
             seconds = time.perf_counter() - begun
             begun = time.perf_counter()

@@ -92,7 +92,10 @@ class Tariffs:
         spans = self._found.get(key)
         if spans is None:
             spans = self._found[key] = list(self._spans(tenant_id, meter, model))
-        return next((p for p in spans if p.start <= at < p.end), None)
+        for priced in spans:
+            if priced.start <= at < priced.end:
+                return priced
+        return None
 
     def _spans(self, tenant_id: TenantId, meter: SkuMeter, model: str) -> Iterator[Priced]:
         for versions in self._nearest_first(tenant_id):
@@ -230,6 +233,7 @@ def rate(lines: Iterable[Line], terms: Terms) -> dict[ChargeKey, Charge]:
     tariffs = Tariffs(terms)
     bounds = _bounds(terms)
     sums: dict[ChargeKey, tuple[TenantId, Priced, int]] = {}
+    accounts = {tenant_id: terms.account_of(tenant_id) for tenant_id in terms.tenants}
     for line in lines:
         if not line.gpu_microseconds:
             continue
@@ -237,7 +241,7 @@ def rate(lines: Iterable[Line], terms: Terms) -> dict[ChargeKey, Charge]:
         price = tariffs.price(line.tenant_id, line.meter, line.model, at)
         if price is None or (line.meter in OUTSIDE and not price.list_price):
             continue
-        account_id = terms.account_of(line.tenant_id)
+        account_id = accounts[line.tenant_id]
         start, end = _within(at, price, bounds.get(account_id, ()))
         for tenant_id, split_from, amount in _payers(terms, line, price, start, end):
             key = ChargeKey(
@@ -251,8 +255,8 @@ def rate(lines: Iterable[Line], terms: Terms) -> dict[ChargeKey, Charge]:
                 price.sku_price_id,
                 split_from,
             )
-            before = sums[key][2] if key in sums else 0
-            sums[key] = (account_id, price, before + amount)
+            had = sums.get(key)
+            sums[key] = (account_id, price, amount if had is None else had[2] + amount)
     return _costed(sums)
 
 
