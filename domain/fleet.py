@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from domain.commands.node import Health
+from domain.facts.node import CheckReport
 from domain.ids import NodeId, ReservationId
 from domain.timespan import Instant
 from domain.units import Piece
@@ -43,7 +44,16 @@ class HealthSeen:
     occurred_at: Instant
 
 
-Observation = Applied | Freed | HealthSeen
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """The acceptance checks of a node ran, and what each found."""
+
+    node_id: NodeId
+    checks: tuple[CheckReport, ...]
+    occurred_at: Instant
+
+
+Observation = Applied | Freed | HealthSeen | Tested
 
 
 class DoubleHold(Exception):
@@ -67,6 +77,10 @@ class GpuFleet(Protocol):
 
     def free(self, node_id: NodeId, holder: ReservationId, at: Instant) -> None:
         """Take a holder's units on a node back, and clean them."""
+        ...
+
+    def test(self, node_id: NodeId, checks: Sequence[str], at: Instant) -> None:
+        """Run acceptance checks on a node; a check that is not known fails, and says so."""
         ...
 
     def observe(self, until: Instant) -> Sequence[Observation]:

@@ -47,6 +47,9 @@ class PoolPolicy:
     borrowing: bool = True
     shares: bool = True
     acceptance: bool = False
+    """Whether nodes are tested when they join, after repair, maintenance and a reboot."""
+    acceptance_checks: tuple[str, ...] = ("gpus", "memory", "links")
+    """The checks that a node has to pass, by their names."""
     disruption_ratio_max: int = 4
     """Most milli-GPU moved for each milli-GPU asked."""
     breaker_percent: int = 100

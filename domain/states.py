@@ -101,6 +101,7 @@ NODE_STEPS: Mapping[NodeState, frozenset[NodeState]] = {
             _N.REBOOTING,
             _N.SUSPECTED,
             _N.FAILED,
+            _N.TESTING,
             _N.RETIRED,
         }
     ),
@@ -123,6 +124,7 @@ NODE_STEPS: Mapping[NodeState, frozenset[NodeState]] = {
             _N.REBOOTING,
             _N.SUSPECTED,
             _N.FAILED,
+            _N.TESTING,
             _N.RETIRED,
         }
     ),

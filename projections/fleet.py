@@ -87,7 +87,7 @@ class Fleet:
     """What there is, and how it is."""
 
     name = "fleet"
-    version = 1
+    version = 2
 
     def __init__(self) -> None:
         """Begin empty."""
@@ -174,6 +174,12 @@ class Fleet:
         match fact:
             case node.NodeRecovered(state=back):
                 state, cause = back, ""
+            case node.AcceptanceStarted() | node.AcceptancePassed():
+                cause = ""
+            case node.AcceptanceFailed(checks=checks):
+                cause = "; ".join(
+                    f"{c.check}: {c.detail}".rstrip(": ") for c in checks if not c.passed
+                )
             case node.NodeRetired():
                 self._count(row.pool_id, -1, -row.gpus)
             case node.UnitsFailed(slots=slots):

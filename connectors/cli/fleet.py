@@ -18,7 +18,8 @@ from connectors.cli.console import (
 )
 
 node, node_verb = group(
-    "node", "Nodes: add, list, cordon, drain, maintain, suspect, reboot, fail, recover, retire"
+    "node",
+    "Nodes: add, list, health, cordon, drain, maintain, test, suspect, reboot, fail, recover, retire",
 )
 pool, pool_verb = group("pool", "Pools: open, list, close")
 tenant, tenant_verb = group("tenant", "Tenants: register, list, close")
@@ -35,6 +36,15 @@ def list_nodes() -> None:
     with refusals_told():
         content = api().get("/v1/nodes")
     columns = ("node_id", "pool_id", "state", "model", "gpus", "failed_slots", "cause", "since")
+    tell(content, content["nodes"], columns)
+
+
+@node_verb("health")
+def node_health() -> None:
+    """What ails nodes; a tenant sees those on which it holds units now."""
+    with refusals_told():
+        content = api().get("/v1/node-health")
+    columns = ("node_id", "pool_id", "state", "failed_slots", "cause", "since")
     tell(content, content["nodes"], columns)
 
 
@@ -94,6 +104,12 @@ def fail_node(
 ) -> None:
     """Report that it, or some of its GPUs, failed."""
     tell_health(name, pool_id, "failed", cause, slots=slot or [])
+
+
+@node_verb("test")
+def test_node(name: NodeName) -> None:
+    """Take it out for its acceptance tests; nobody may hold it."""
+    command(f"/v1/nodes/{name}/test", {})
 
 
 @node_verb("suspect")

@@ -74,6 +74,17 @@ class ReadModels:
         """All nodes."""
         return await self.rows("SELECT * FROM node ORDER BY node_id LIMIT 100000")
 
+    async def node_health(self, reader: Principal) -> Rows:
+        """The health of nodes, to a tenant of those that it holds units of at this moment."""
+        return await self.rows(
+            "SELECT node_id, pool_id, state, failed_slots, cause, since FROM node WHERE %(all)s OR"
+            " node_id IN (SELECT c.node_id FROM calendar c,"
+            " (SELECT (extract(epoch FROM now()) * 1e6)::bigint AS now) AS t"
+            ' WHERE c.tenant_id = %(tenant)s AND c.start <= t.now AND t.now < c."end")'
+            " ORDER BY node_id LIMIT 100000",
+            **_reach(reader),
+        )
+
     async def reservations(self, reader: Principal, state: str = "", limit: int = 100) -> Rows:
         """The newest reservations that a reader may see."""
         return await self.rows(

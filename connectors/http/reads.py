@@ -39,6 +39,7 @@ READS = {
     "/v1/status": "status",
     "/v1/pools": "pools",
     "/v1/nodes": "nodes",
+    "/v1/node-health": "node_health",
     "/v1/tenants": "tenants",
     "/v1/quota": "quota",
     "/v1/reservations": "reservations",
@@ -145,6 +146,12 @@ class _Reads:
         """All nodes and their health."""
         await self._caught_up(request, "fleet")
         return JSONResponse({"nodes": instants_as_text(await self._models.nodes())})
+
+    async def node_health(self, request: Request) -> Response:
+        """What ails nodes: to a tenant only those on which it holds units now."""
+        await self._caught_up(request, "fleet")
+        rows = await self._models.node_health(request.state.principal)
+        return JSONResponse({"nodes": instants_as_text(rows)})
 
     async def tenants(self, request: Request) -> Response:
         """All tenants."""

@@ -24,6 +24,7 @@ ROUTES: tuple[Route, ...] = (
     Route("/v1/thaw", c.Thaw),
     Route("/v1/nodes", c.JoinNode, 201),
     Route("/v1/nodes/{node_id}/acceptance", c.ReportAcceptance),
+    Route("/v1/nodes/{node_id}/test", c.TestNode),
     Route("/v1/nodes/{node_id}/cordon", c.CordonNode),
     Route("/v1/nodes/{node_id}/uncordon", c.UncordonNode),
     Route("/v1/nodes/{node_id}/drain", c.DrainNode),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from domain.commands import Command
-from domain.commands.node import ReportHealth
+from domain.commands.node import ReportAcceptance, ReportHealth
 from domain.commands.report import ReportApplied, ReportFreed
 from domain.facts.hardware import ReportStamp, UnitsApplied, UnitsFreed
 from domain.facts.node import (
@@ -22,7 +22,7 @@ from domain.facts.node import (
     NodeRecovered,
 )
 from domain.facts.pool import PoolFrozen, PoolThawed
-from domain.fleet import Applied, Freed, GpuFleet, HealthSeen, Observation
+from domain.fleet import Applied, Freed, GpuFleet, HealthSeen, Observation, Tested
 from domain.ids import NodeId, PoolId, ReservationId
 from domain.policy import Act
 from domain.record import Recorded
@@ -53,6 +53,8 @@ class Reconciler:
     _pools: dict[NodeId, PoolId] = field(default_factory=dict)
     _frozen: set[PoolId] = field(default_factory=set)
     _out: set[NodeId] = field(default_factory=set)
+    _untested: dict[NodeId, tuple[str, ...]] = field(default_factory=dict)
+    """Nodes in their tests, and the checks that have not been asked for yet."""
     _order: int = 0
 
     def learn(self, facts: Iterable[Recorded]) -> None:
@@ -85,6 +87,8 @@ class Reconciler:
             self._follow(recorded)
             self._run_due(recorded.occurred_at)
         self._run_due(now)
+        while self._untested:
+            self.fleet.test(*self._untested.popitem(), now)
         return [command for seen in self.fleet.observe(now) for command in self._report(seen)]
 
     def _run_due(self, now: Instant) -> None:
@@ -131,6 +135,9 @@ class Reconciler:
     def _node(self, fact: _OUT | NodeRecovered | AcceptancePassed, at: Instant) -> None:
         """A node is away or back; what it lost is handed over anew once it is back."""
         node_id = fact.node_id
+        self._untested.pop(node_id, None)
+        if isinstance(fact, AcceptanceStarted):
+            self._untested[node_id] = fact.checks
         if isinstance(fact, NodeRebooting) or (isinstance(fact, NodeRecovered) and fact.work_lost):
             for given in self._given.values():
                 given.pop(node_id, None)
@@ -191,6 +198,8 @@ class Reconciler:
                     stamp=self._stamp(),
                 )
             ]
+        if isinstance(seen, Tested):
+            return [ReportAcceptance(seen.node_id, seen.checks, self._stamp())]
         if not seen.pieces:
             return []
         where = (seen.node_id, seen.holder, seen.pieces, seen.occurred_at, self._stamp())

@@ -1,12 +1,13 @@
 """Nodes that exist in memory: they take a while to hand units over, and sometimes they break."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from random import Random
 
 from domain.commands.node import Health
-from domain.fleet import Applied, DoubleHold, Freed, HealthSeen, Observation
+from domain.facts.node import CheckReport
+from domain.fleet import Applied, DoubleHold, Freed, HealthSeen, Observation, Tested
 from domain.ids import NodeId, ReservationId
 from domain.timespan import MICROSECONDS, Instant
 from domain.units import Piece
@@ -24,6 +25,7 @@ class Delays:
     apply_ms: int = 0
     free_ms: int = 0
     spread_ms: int = 0
+    test_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -47,6 +49,8 @@ class SimulatedFleet:
     faults: Iterable[Fault] = ()
     apply_failure: float = 0.0
     """How often a hand-over fails, from 0 to 1."""
+    failing: Mapping[NodeId, Sequence[str]] = field(default_factory=dict)
+    """The checks that nodes do not pass."""
     session: str = "1"
     _random: Random = field(init=False)
     _held: dict[Holding, tuple[Piece, ...]] = field(default_factory=dict)
@@ -110,6 +114,15 @@ class SimulatedFleet:
         done = Instant(at + (self._delay(self.delays.free_ms) if pieces else 0))
         self._freeing[node_id, holder] = done
         self._tell(Freed(node_id, holder, pieces, done))
+
+    def test(self, node_id: NodeId, checks: Sequence[str], at: Instant) -> None:
+        """Run checks: those that a node is to fail fail."""
+        failing = self.failing.get(node_id, ())
+        told = tuple(
+            CheckReport(name, name not in failing, "as it was told to" if name in failing else "")
+            for name in checks
+        )
+        self._tell(Tested(node_id, told, Instant(at + self._delay(self.delays.test_ms))))
 
     def observe(self, until: Instant) -> list[Observation]:
         """What has happened up to an instant and was not told before."""

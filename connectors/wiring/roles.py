@@ -41,7 +41,7 @@ from projections.catalogue import all_projections
 from schemas.registry import registry
 from solvers.placement.index import warm_up
 
-SIMULATED_DELAYS = Delays(apply_ms=800, free_ms=1_200, spread_ms=400)
+SIMULATED_DELAYS = Delays(apply_ms=800, free_ms=1_200, spread_ms=400, test_ms=2_000)
 
 
 def serve_sequencer(service: Service, secret: bytes, *, virtual: bool) -> int:

@@ -171,9 +171,12 @@ def _hardware(scenario: Scenario) -> Hardware | None:
     values = scenario.values.get("hardware")
     if values is None:
         return None
-    delays = Delays(values.get("apply_ms", 0), values.get("free_ms", 0))
+    delays = Delays(
+        values.get("apply_ms", 0), values.get("free_ms", 0), test_ms=values.get("test_ms", 0)
+    )
     faults = tuple(_fault(scenario, fault) for fault in values.get("faults", ()))
-    fleet = SimulatedFleet(seed=values.get("seed", 0), delays=delays, faults=faults)
+    failing = {NodeId(node): checks for node, checks in values.get("failing", {}).items()}
+    fleet = SimulatedFleet(values.get("seed", 0), delays, faults, failing=failing)
     return SimulatedHardware(fleet)
 
 

@@ -16,6 +16,7 @@ from domain.commands.node import (
     ReportAcceptance,
     ReportHealth,
     RetireNode,
+    TestNode,
     UncordonNode,
 )
 from domain.commands.pool import ChangePolicy, ClosePool, Freeze, OpenPool, Preempt, Thaw
@@ -54,6 +55,7 @@ Command = (
     | Preempt
     | JoinNode
     | ReportAcceptance
+    | TestNode
     | CordonNode
     | UncordonNode
     | DrainNode
@@ -134,6 +136,7 @@ __all__ = [
     "SealPeriod",
     "ShrinkReservation",
     "TagTenant",
+    "TestNode",
     "Thaw",
     "UncordonNode",
 ]

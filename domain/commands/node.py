@@ -33,6 +33,14 @@ class ReportAcceptance:
 
     node_id: NodeId
     checks: tuple[CheckReport, ...]
+    stamp: ReportStamp | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TestNode:
+    """Take a node that nobody holds out for its acceptance tests."""
+
+    node_id: NodeId
 
 
 @dataclass(frozen=True, slots=True)

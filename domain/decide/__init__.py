@@ -8,6 +8,7 @@ from domain import commands as c
 from domain.access import COMMAND_VERBS
 from domain.commands import COMMANDS, Command
 from domain.decide import (
+    accepting,
     billing,
     booking,
     health,
@@ -39,7 +40,8 @@ RULES: dict[type[Command], Rule] = {
     c.Thaw: pools.thaw,
     c.Preempt: preempting.preempt,
     c.JoinNode: nodes.join_node,
-    c.ReportAcceptance: nodes.report_acceptance,
+    c.ReportAcceptance: accepting.report_acceptance,
+    c.TestNode: accepting.test_node,
     c.CordonNode: nodes.cordon_node,
     c.UncordonNode: nodes.uncordon_node,
     c.DrainNode: nodes.drain_node,

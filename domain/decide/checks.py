@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from domain.fleet_state import Node
 from domain.ids import NAME_CHARACTERS_MAX, NodeId, PoolId, TenantId, is_name
 from domain.ledger import Ledger
 from domain.policy import Act
@@ -101,3 +102,8 @@ def version(expected: int | None, actual: int) -> Refusal | None:
     if expected is None or expected == actual:
         return None
     return refuse(Reason.STALE_VERSION, expected=expected, actual=actual)
+
+
+def wrong_state(node: Node, verb: str) -> Refusal:
+    """A node whose state does not allow a verb."""
+    return refuse(Reason.WRONG_STATE, kind="node", id=node.id, state=node.state.value, verb=verb)

@@ -5,9 +5,10 @@ from typing import assert_never
 
 from domain.commands.node import Health, ReportHealth
 from domain.decide import checks, timeliness
+from domain.decide.accepting import start_tests
 from domain.decide.breaking import trip
 from domain.decide.failing import Loss, all_slots, from_now, heal, lose
-from domain.decide.nodes import settle_drain, wrong_state
+from domain.decide.nodes import settle_drain
 from domain.decide.transcript import Transcript
 from domain.facts.hardware import ReportStamp
 from domain.facts.level import DomainFailed, DomainRecovered
@@ -106,7 +107,7 @@ def _node(t: Transcript, news: News, node: Node) -> Refusal | None:
             _nothing_new(t, news, node)
         case Health.FAILED:
             if NodeState.FAILED not in NODE_STEPS[node.state]:
-                return wrong_state(node, "fail")
+                return checks.wrong_state(node, "fail")
             fail_node(t, node, news.command.cause, news.at_node(node), news.stamp)
         case Health.RECOVERED:
             _recover(t, news, node)
@@ -134,7 +135,7 @@ def _nothing_new(t: Transcript, news: News, node: Node) -> None:
 def _suspect(t: Transcript, news: News, node: Node) -> Refusal | None:
     """A silent node keeps its holders for a grace, and is offered to nobody."""
     if NodeState.SUSPECTED not in NODE_STEPS[node.state]:
-        return wrong_state(node, "suspect")
+        return checks.wrong_state(node, "suspect")
     command, at = news.command, news.at_node(node)
     grace = t.ledger.pools[node.pool_id].policy.suspicion_grace_seconds
     until = Instant(max(at - at % seconds(1) + seconds(grace), t.second))
@@ -147,7 +148,7 @@ def _suspect(t: Transcript, news: News, node: Node) -> Refusal | None:
 def _reboot(t: Transcript, news: News, node: Node) -> Refusal | None:
     """A node that says it boots anew is waited for longer; the work on it is lost."""
     if NodeState.REBOOTING not in NODE_STEPS[node.state]:
-        return wrong_state(node, "reboot")
+        return checks.wrong_state(node, "reboot")
     policy = t.ledger.pools[node.pool_id].policy
     cause, at = news.command.cause, news.at_node(node)
     planned = cause == PLANNED_REBOOT
@@ -184,6 +185,7 @@ def _recover(t: Transcript, news: News, node: Node) -> None:
     if node.state not in AWAY | {NodeState.FAILED} and not anew:
         _nothing_new(t, news, node)
         return
+    failed = node.state is NodeState.FAILED
     lost_at: Instant | None = None
     if node.state is NodeState.SUSPECTED:
         lost_at = node.lost_at
@@ -205,6 +207,7 @@ def _recover(t: Transcript, news: News, node: Node) -> None:
     t.write(recovered, at=news.at_node(node))
     if recovered.lost_at is not None:
         _interrupt(t, node, recovered.lost_at, command.cause)
+    start_tests(t, node, "repair" if failed else "reboot")
     settle_drain(t, node)
     heal(t, t.ledger.pools[node.pool_id])
 

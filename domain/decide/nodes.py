@@ -6,18 +6,16 @@ from domain.commands.node import (
     DrainNode,
     JoinNode,
     PlanMaintenance,
-    ReportAcceptance,
     RetireNode,
     UncordonNode,
 )
 from domain.decide import checks
+from domain.decide.accepting import start_tests
 from domain.decide.breaking import trip
 from domain.decide.failing import Loss, all_slots, from_now, heal, lose
 from domain.decide.transcript import Transcript
 from domain.facts.level import DomainMaintenancePlanned
 from domain.facts.node import (
-    AcceptanceFailed,
-    AcceptancePassed,
     MaintenanceCancelled,
     MaintenanceEnded,
     MaintenancePlanned,
@@ -42,11 +40,6 @@ LEVELS_MAX = 8
 MAINTENANCES_PER_COMMAND_MAX = 1_000
 
 
-def wrong_state(node: Node, verb: str) -> Refusal:
-    """A node whose state does not allow a verb."""
-    return refuse(Reason.WRONG_STATE, kind="node", id=node.id, state=node.state.value, verb=verb)
-
-
 def join_node(t: Transcript, command: JoinNode) -> Refusal | None:
     """A machine becomes part of a pool, at a base offset of its own."""
     refusal = (
@@ -64,7 +57,7 @@ def join_node(t: Transcript, command: JoinNode) -> Refusal | None:
         return refusal
     known = t.ledger.nodes.get(command.node_id)
     if known is not None:
-        return wrong_state(known, "join")
+        return checks.wrong_state(known, "join")
     if len(t.ledger.node_order) >= NODES_MAX:
         return refuse(Reason.LIMIT, limit="nodes_max", max=NODES_MAX, asked=NODES_MAX + 1)
     t.write(
@@ -82,6 +75,7 @@ def join_node(t: Transcript, command: JoinNode) -> Refusal | None:
             command.labels,
         )
     )
+    start_tests(t, t.ledger.nodes[command.node_id], "join")
     heal(t, t.ledger.pools[command.pool_id])
     return None
 
@@ -98,23 +92,6 @@ def _levels(command: JoinNode) -> Refusal | None:
     return None
 
 
-def report_acceptance(t: Transcript, command: ReportAcceptance) -> Refusal | None:
-    """A node in test serves when every check passed, and is failed when one did not."""
-    refusal = checks.known_node(t.ledger, command.node_id)
-    if refusal:
-        return refusal
-    node = t.ledger.nodes[command.node_id]
-    if node.state is not NodeState.TESTING:
-        return wrong_state(node, "report acceptance of")
-    if command.checks and all(check.passed for check in command.checks):
-        t.write(AcceptancePassed(node.pool_id, node.id, command.checks))
-        heal(t, t.ledger.pools[node.pool_id])
-    else:
-        t.write(AcceptanceFailed(node.pool_id, node.id, command.checks))
-        lose(t, Loss(node, all_slots(node), from_now(t, FAR_FUTURE), "acceptance", waits=True))
-    return None
-
-
 def cordon_node(t: Transcript, command: CordonNode) -> Refusal | None:
     """No new holder; those that it has stay."""
     refusal = (
@@ -128,7 +105,7 @@ def cordon_node(t: Transcript, command: CordonNode) -> Refusal | None:
     if node.state is NodeState.CORDONED:
         return None
     if NodeState.CORDONED not in NODE_STEPS[node.state] or node.state is NodeState.SUSPECTED:
-        return wrong_state(node, "cordon")
+        return checks.wrong_state(node, "cordon")
     t.write(NodeCordoned(node.pool_id, node.id, command.reason, command.note))
     return None
 
@@ -146,7 +123,7 @@ def uncordon_node(t: Transcript, command: UncordonNode) -> Refusal | None:
     elif node.state in {NodeState.DRAINING, NodeState.DRAINED}:
         t.write(NodeDrainCancelled(node.pool_id, node.id))
     else:
-        return wrong_state(node, "uncordon")
+        return checks.wrong_state(node, "uncordon")
     heal(t, t.ledger.pools[node.pool_id])
     return None
 
@@ -164,7 +141,7 @@ def drain_node(t: Transcript, command: DrainNode) -> Refusal | None:
     if node.state in {NodeState.DRAINING, NodeState.DRAINED}:
         return None
     if node.state not in {NodeState.READY, NodeState.CORDONED}:
-        return wrong_state(node, "drain")
+        return checks.wrong_state(node, "drain")
     t.write(NodeDrainStarted(node.pool_id, node.id, command.reason, command.note))
     loss = Loss(node, all_slots(node), from_now(t, FAR_FUTURE), "drain")
     lose(t, loss, only=UPCOMING)
@@ -195,7 +172,7 @@ def plan_maintenance(t: Transcript, command: PlanMaintenance) -> Refusal | None:
             if other.node_id == node.id and other.span.overlaps(span):
                 return refuse(Reason.MAINTENANCE, start=other.start, end=other.end)
         if node.state in {NodeState.FAILED, NodeState.RETIRED}:
-            return wrong_state(node, "plan a maintenance of")
+            return checks.wrong_state(node, "plan a maintenance of")
     if command.level is not None and command.group is not None:
         planned = DomainMaintenancePlanned(
             command.pool_id,
@@ -257,6 +234,7 @@ def end_maintenance(t: Transcript, planned: Maintenance) -> None:
     at = min(t.second, planned.end)
     if planned.started:
         t.write(MaintenanceEnded(planned.pool_id, planned.node_id, planned.id), at=at)
+        start_tests(t, t.ledger.nodes[planned.node_id], "maintenance")
     else:
         t.write(MaintenanceCancelled(planned.pool_id, planned.node_id, planned.id), at=at)
     heal(t, t.ledger.pools[planned.pool_id])
@@ -269,7 +247,7 @@ def retire_node(t: Transcript, command: RetireNode) -> Refusal | None:
         return refusal
     node = t.ledger.nodes[command.node_id]
     if NodeState.RETIRED not in NODE_STEPS[node.state]:
-        return wrong_state(node, "retire")
+        return checks.wrong_state(node, "retire")
     if not node.lanes.is_empty:
         return refuse(
             Reason.WRONG_STATE,

@@ -10,6 +10,7 @@ from domain.policy import DAY_SECONDS, Act, PoolPolicy
 from domain.refusals import Reason, Refusal, refuse
 
 POOLS_MAX = 1_000
+CHECKS_MAX = 32
 YEARS_SECONDS_MAX = 10 * 366 * DAY_SECONDS
 
 
@@ -40,6 +41,16 @@ def change_policy(t: Transcript, command: ChangePolicy) -> Refusal | None:
 
 def _policy(policy: PoolPolicy) -> Refusal | None:
     """Every number of a policy lies in a range that makes sense."""
+    if len(policy.acceptance_checks) > CHECKS_MAX:
+        asked = len(policy.acceptance_checks)
+        return refuse(Reason.LIMIT, limit="checks_max", max=CHECKS_MAX, asked=asked)
+    for at, check in enumerate(policy.acceptance_checks):
+        refusal = checks.name(f"policy/acceptance_checks/{at}", check)
+        if refusal:
+            return refusal
+    if policy.acceptance and not policy.acceptance_checks:
+        problem = "name at least one check, or test nothing"
+        return refuse(Reason.MALFORMED, field="policy/acceptance_checks", problem=problem)
     ranges = {
         "time_step_seconds": (1, DAY_SECONDS),
         "horizon_seconds": (1, YEARS_SECONDS_MAX),

@@ -51,6 +51,7 @@ class AcceptanceStarted(OfNode):
     pool_id: PoolId
     node_id: NodeId
     trigger: str
+    checks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,22 @@ def test_quota_says_what_is_held_of_it_now(running: Running) -> None:
         eventually(lambda: held(mine) == before)
 
 
+def test_a_tenant_sees_what_ails_the_nodes_that_it_holds_and_no_others(running: Running) -> None:
+    def nodes(client: httpx.Client, path: str) -> set[str]:
+        return {row["node_id"] for row in client.get(path).json()["nodes"]}
+
+    with running.http("team-a") as mine, running.http() as operator:
+        booked = post(mine, "/v1/reservations", BOOK).json()
+        path = f"/v1/reservations/{booked['id']}?min_seq={booked['seq_to']}"
+        eventually(lambda: mine.get(path).json()["units"])
+        held = {unit["node_id"] for unit in mine.get(path).json()["units"]}
+        eventually(lambda: held <= nodes(mine, "/v1/node-health"))
+        everyone = nodes(operator, "/v1/node-health")
+        assert everyone == nodes(operator, "/v1/nodes")
+        assert nodes(mine, "/v1/node-health") < everyone
+        post(mine, f"/v1/reservations/{booked['id']}/give-back", {})
+
+
 def test_what_is_left_of_quota_is_told_by_role(running: Running) -> None:
     asked: dict[str, str | int] = {
         "pool_id": "main",

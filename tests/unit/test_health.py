@@ -12,6 +12,7 @@ from domain.commands.node import Health
 from domain.facts.hardware import ReportStamp
 from domain.facts.node import CheckReport
 from domain.ids import NodeId
+from domain.policy import PoolPolicy
 from domain.reservation import Reservation
 from domain.states import NODE_STEPS, OVER, RESERVATION_STEPS, NodeState, ReservationState
 from domain.units import Piece
@@ -21,6 +22,7 @@ from tests.billing import BilledWorld
 from tests.world import World
 
 N1 = NodeId("n1")
+PASSED = tuple(CheckReport(name, passed=True, detail="") for name in PoolPolicy().acceptance_checks)
 
 
 def report(health: Health, cause: str = "test", **more: Any) -> c.ReportHealth:
@@ -83,7 +85,7 @@ def test_a_pool_that_tests_tests_what_booted_anew_before_it_is_handed_over() -> 
     world = World(nodes=0)
     world.accept(b.open_pool(acceptance=True))
     world.accept(b.join("n1"))
-    checks = (CheckReport("ecc", passed=True, detail=""),)
+    checks = PASSED
     world.accept(c.ReportAcceptance(N1, checks))
     world.accept(report(Health.RECOVERED, boot_id="b1"))
     world.accept(report(Health.SUSPECTED))
@@ -97,10 +99,9 @@ def test_a_pool_that_tests_tests_what_booted_anew_before_it_is_handed_over() -> 
 def test_failed_tests_move_the_holders_that_wait() -> None:
     world = World(nodes=0)
     world.accept(b.open_pool(acceptance=True))
-    good = (CheckReport("ecc", passed=True, detail=""),)
     for name in ("n1", "n2"):
         world.accept(b.join(name))
-        world.accept(c.ReportAcceptance(NodeId(name), good))
+        world.accept(c.ReportAcceptance(NodeId(name), PASSED))
     world.accept(b.register("a"))
     world.accept(b.grant("a"))
     booked = world.booked(b.book("a", start=0, end=4))
