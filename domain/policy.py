@@ -43,6 +43,8 @@ class PoolPolicy:
     """How long a reboot that a node told of may take before the node counts as silent."""
     planned_reboot_grace_seconds: int = 1_800
     """The same for a reboot that an operator planned, which may update firmware."""
+    runtime_seconds_min: int = 0
+    """How long a borrowed reservation runs at least before a guaranteed ask may end it."""
     preemption: bool = True
     borrowing: bool = True
     shares: bool = True

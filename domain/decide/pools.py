@@ -62,6 +62,7 @@ def _policy(policy: PoolPolicy) -> Refusal | None:
         "suspicion_grace_seconds": (1, DAY_SECONDS),
         "reboot_grace_seconds": (1, DAY_SECONDS),
         "planned_reboot_grace_seconds": (1, DAY_SECONDS),
+        "runtime_seconds_min": (0, 30 * DAY_SECONDS),
         "breaker_percent": (1, 100),
         "breaker_seconds": (1, DAY_SECONDS),
         "disruption_ratio_max": (0, 1_000_000),

@@ -120,9 +120,16 @@ def _candidates(t: Transcript, ask: Ask) -> Sequence[Reservation]:
         and reservation.holdings
         and reservation.span.overlaps(ask.reach)
         and (reservation.state in UPCOMING or ask.span.start >= soonest)
+        and _has_run(reservation, ask)
     ]
     found.sort(key=lambda r: (min(h.piece for h in r.holdings), -r.start, r.id))
     return found[:VICTIMS_TRIED_MAX]
+
+
+def _has_run(victim: Reservation, ask: Ask) -> bool:
+    """Whether a victim would not run at all, or as long as the pool promises."""
+    least = victim.start + seconds(ask.pool.policy.runtime_seconds_min)
+    return ask.span.start <= victim.start or ask.span.start >= least
 
 
 def _order(
