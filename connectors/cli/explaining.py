@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import typer
 
 from connectors.cli.console import (
-    REFUSED,
     USED_WRONGLY,
     api,
     duration,
@@ -19,6 +18,7 @@ from connectors.cli.console import (
     tell,
 )
 from connectors.cli.planning import plan, plan_verb
+from connectors.cli.solving import write_text
 from domain.units import MILLI_PER_GPU
 
 Pool = Annotated[str, typer.Option(help="the pool")]
@@ -79,10 +79,7 @@ def _after(first: str, length: str) -> str:
 
 
 def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        fail(REFUSED, f"{file}: {error.strerror}", "name a file that can be written with --svg")
+    write_text(file, text)
     err.print(f"drawn: {file}", style="dim")
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from connectors.cli.console import REFUSED, err, fail, options, tell
-from domain.units import MILLI_PER_GPU
+from domain.ids import NodeId
+from domain.units import MILLI_PER_GPU, pieces_of_mask
 
 if TYPE_CHECKING:
     from solvers.planning.certificate import Certificate
@@ -28,6 +29,9 @@ def solve(
     greedy: Annotated[bool, typer.Option("--greedy", help="without CP-SAT")] = False,
     certificates: Annotated[
         Path | None, typer.Option(help="write the prices that prove the bounds as JSON")
+    ] = None,
+    svg: Annotated[
+        Path | None, typer.Option(help="draw each plan; of several, each into a file of its number")
     ] = None,
 ) -> None:
     """Plan instances from a file: who goes where, who is refused and why, and the bound."""
@@ -55,8 +59,11 @@ def solve(
         plans.append(_as_json(found, taken) if options.json else {})
         rows.append(_row(instance, found, taken))
         proofs.append(_proof(instance.name, certificate))
+        if svg is not None:
+            name = f"{svg.stem}-{len(proofs)}{svg.suffix}" if len(instances) > 1 else svg.name
+            write_text(svg.with_name(name), _drawn(instance, found))
     if certificates:
-        certificates.write_text(json.dumps(proofs, separators=(",", ":")) + "\n")
+        write_text(certificates, json.dumps(proofs, separators=(",", ":")) + "\n")
     tell(plans, rows, list(rows[0]) if rows else ("instance",), f"Plans of {file.name}")
 
 
@@ -80,6 +87,58 @@ def read(file: Path) -> tuple[list["Instance"], list[str]]:
     except (ValueError, RecursionError) as error:
         fail(REFUSED, f"{file} is not JSON: {error}")
     raise AssertionError("every fault ends the command")
+
+
+def write_text(file: Path, text: str) -> None:
+    """Write a file; what cannot be written ends the command."""
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        fail(REFUSED, f"{file}: {error.strerror}", "name a file that can be written")
+
+
+def _drawn(instance: "Instance", found: "InstancePlan") -> str:
+    """A plan as a Gantt chart: what moved has an outline where it was, as far as its node."""
+    from projections.gantt import Bar, Down, Gantt, Line, number_ticks
+    from projections.gantt import svg as draw
+
+    asks = {ask.id: ask for ask in instance.asks}
+    gpus = {node.id: node.gpus for node in instance.nodes}
+    bars: list[Bar] = []
+    was: list[Bar] = []
+    for placed in found.accepted:
+        ask = asks[placed.id]
+        span = (placed.start, placed.start + ask.duration, ask.tenant, ask.id)
+        now = {node for node, _ in placed.pieces}
+        for name, bits in placed.pieces:
+            for piece in pieces_of_mask(NodeId(name), bits):
+                first, width = piece.first_milli, piece.width_milli
+                bars.append(Bar(name, first, width, *span, is_new=name not in ask.at))
+        was += [
+            Bar(node, 0, (ask.gpus or gpus[node]) * MILLI_PER_GPU, *span)
+            for node in sorted(set(ask.at) - now)
+        ]
+    downs = [
+        Down(node.id, 0, node.gpus * MILLI_PER_GPU, low, high, "down")
+        for node in instance.nodes
+        for low, high in node.down
+    ]
+    start = min((bar.start for bar in bars), default=0)
+    end = max((bar.end for bar in bars), default=start + 1)
+    lines = sorted(instance.nodes, key=lambda node: (node.rack, node.id))
+    return draw(
+        Gantt(
+            instance.name,
+            start,
+            end,
+            number_ticks(start, end),
+            tuple(Line(node.id, node.gpus, node.rack) for node in lines),
+            tuple(bars),
+            tuple(downs),
+            tuple(was),
+            notes=(f"value {found.value}, at most {found.bound}; {len(found.refused)} refused",),
+        )
+    )
 
 
 def _as_json(found: "InstancePlan", seconds: float) -> dict[str, Any]:

@@ -191,6 +191,18 @@ def test_a_silly_reservation_is_refused_with_its_field(field: str, value: object
         read_instances([PLAIN | {"reservations": [silly]}])
 
 
+def test_plans_are_drawn_each_into_a_file_of_its_number(tmp_path: Path) -> None:
+    file, picture = tmp_path / "x.json", tmp_path / "plan.svg"
+    file.write_text(json.dumps([PLAIN]))
+    run(str(file), "--greedy", "--svg", str(picture))
+    assert picture.read_text().startswith("<svg")
+    file.write_text(json.dumps([PLAIN, PLAIN | {"name": "other"}]))
+    run(str(file), "--greedy", "--svg", str(picture))
+    assert "other" in (tmp_path / "plan-2.svg").read_text()
+    words = ["solve", str(file), "--greedy", "--svg", str(tmp_path / "no" / "plan.svg")]
+    assert CliRunner().invoke(app, words).exit_code == 1
+
+
 def test_the_bound_of_a_certificate_is_worked_out_by_the_command(tmp_path: Path) -> None:
     file, proofs = tmp_path / "x.json", tmp_path / "proofs.json"
     file.write_text(json.dumps([PLAIN]))
