@@ -49,9 +49,9 @@ def scratch_of(dsn: str) -> str:
 
 
 @pytest.fixture
-def scratch_dsn(postgres_dsn: str) -> str:
-    """A scratch schema."""
-    return scratch_of(postgres_dsn)
+def scratch_dsn(another_dsn: str) -> str:
+    """A scratch schema in a database of its own, for migrations make schemas of a database, too."""
+    return scratch_of(another_dsn)
 
 
 class Scratch:
