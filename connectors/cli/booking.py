@@ -1,5 +1,6 @@
 """Verbs of reservations."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +15,7 @@ from connectors.cli.console import (
     refusals_told,
     tell,
 )
+from connectors.cli.solving import write_text
 
 app, verb = group("reservation", "Show, list and change reservations")
 
@@ -81,6 +83,15 @@ def show(reservation_id: Id) -> None:
     tell(
         content, content["units"], ("node_id", "first_milli", "width_milli", "start", "end"), title
     )
+
+
+@verb()
+def ics(
+    reservation_id: Id, to: Annotated[Path, typer.Option("--out", help="the file, iCalendar")]
+) -> None:
+    """Write it to a file that calendars take."""
+    with refusals_told():
+        write_text(to, api().text(f"/v1/reservations/{reservation_id}/calendar.ics"))
 
 
 @verb()

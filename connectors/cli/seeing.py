@@ -1,6 +1,7 @@
 """Verbs that look: status, calendar, watch, why, whoami, availability, events."""
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +17,7 @@ from connectors.cli.console import (
     refusals_told,
     tell,
 )
+from connectors.cli.solving import write_text
 
 BAR_CHARACTERS = 64
 
@@ -49,15 +51,22 @@ def status() -> None:
 def calendar(
     start: Annotated[str, typer.Option("--from", help="now, tomorrow 09:00, ISO")] = "now",
     length: Annotated[str, typer.Option("--for", help="90m, 24h, 7d")] = "24h",
+    ics: Annotated[Path | None, typer.Option(help="write it to a file, as iCalendar")] = None,
+    tenant: Annotated[str, typer.Option(help="only this tenant's, with --ics")] = "",
 ) -> None:
-    """Who holds which node when, as a Gantt chart."""
+    """Who holds which node when, as a Gantt chart; or reservations as iCalendar."""
     from datetime import UTC, datetime, timedelta
 
     begin = instant(start) or datetime.now(UTC).isoformat(timespec="seconds")
     first = datetime.fromisoformat(begin)
     span = timedelta(seconds=duration(length))
+    window = {"from": begin, "to": (first + span).isoformat()}
+    if ics:
+        with refusals_told():
+            write_text(ics, api().text("/v1/calendar.ics", tenant_id=tenant or None, **window))
+        return
     with refusals_told():
-        content = api().get("/v1/calendar", **{"from": begin, "to": (first + span).isoformat()})
+        content = api().get("/v1/calendar", **window)
     if options.json:
         tell(content, (), ())
         return

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from connectors.http import (
     directory,
+    feed,
     headroom,
     history,
     metrics,
@@ -79,6 +80,7 @@ def create_app(
     proofs.add(app, prover)
     history.add(app, past)
     headroom.add(app, copies)
+    feed.add(app, read_models, denials)
     planning.add(app, read_models, registry, copies, denials)
     directory.add(app, subjects)
     pages.add(app, read_models, tokens)

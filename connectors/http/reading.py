@@ -16,6 +16,15 @@ _INSTANTS = frozenset({"start", "end", "until", "since", "hour", "recorded_at"})
 
 Rows = list[dict[str, Any]]
 
+_FEED = (
+    "SELECT r.reservation_id, r.tenant_id, r.pool_id, r.klass, r.state, r.milli, r.short_milli,"
+    " r.start, CASE WHEN r.state IN ('given-back', 'released') THEN coalesce((SELECT max(c.\"end\")"
+    ' FROM calendar c WHERE c.reservation_id = r.reservation_id), r.start) ELSE r."end" END AS "end",'
+    " r.intent_version, j.recorded_at"
+    " FROM reservation r JOIN journal j ON j.shard = 0 AND j.seq = r.seq"
+)
+"""Reservations with their real end, and when the last fact about each was recorded."""
+
 
 @dataclass(slots=True)
 class ReadModels:
@@ -132,6 +141,31 @@ class ReadModels:
             **_reach(reader),
             start=start,
             end=end,
+        )
+
+    async def feed(
+        self, reader: Principal, start: int, end: int, tenant_id: str, limit: int
+    ) -> Rows:
+        """Reservations in a span that came to something, or still may, as far as a reader may see them."""
+        return await self.rows(
+            _FEED + ' WHERE r.start < %(end)s AND r."end" > %(start)s'
+            " AND r.state NOT IN ('queued', 'refused', 'lapsed', 'cancelled', 'expired')"
+            " AND (%(all)s OR r.tenant_id = %(tenant)s)"
+            " AND (%(of)s = '' OR r.tenant_id = %(of)s)"
+            " ORDER BY r.start, r.reservation_id LIMIT %(limit)s",
+            **_reach(reader),
+            start=start,
+            end=end,
+            of=tenant_id,
+            limit=limit,
+        )
+
+    async def feed_of(self, reader: Principal, reservation_id: str) -> Rows:
+        """One reservation in any state, as the feed has it, if the reader may see it."""
+        return await self.rows(
+            _FEED + " WHERE r.reservation_id = %(id)s AND (%(all)s OR r.tenant_id = %(tenant)s)",
+            **_reach(reader),
+            id=reservation_id,
         )
 
     async def quota(self, reader: Principal) -> Rows:

@@ -73,6 +73,21 @@ def add(
     app.add_api_route("/v1/health", reads.health, methods=["GET"], name="health")
 
 
+async def caught_up(models: ReadModels, projection: str, min_seq: int) -> None:
+    """Read your writes: wait until a projection has reached `min_seq`. Raises `HTTPException`."""
+    if not await _reached(models, projection, min_seq):
+        detail = f"{projection} has not reached min_seq yet"
+        raise HTTPException(503, detail, {"Retry-After": "1"})
+
+
+async def _reached(models: ReadModels, projection: str, wanted: int) -> bool:
+    for _ in range(int(WAIT_SECONDS_MAX / 0.02)):
+        if await models.seq(projection) >= wanted:
+            return True
+        await asyncio.sleep(0.02)
+    return False
+
+
 class _Reads:
     def __init__(
         self,
@@ -117,18 +132,7 @@ class _Reads:
         )
 
     async def _caught_up(self, request: Request, projection: str) -> None:
-        """Read your writes: wait until a projection has reached `min_seq`."""
-        if not await self._reached(projection, number(request, "min_seq", 0)):
-            raise HTTPException(
-                503, f"{projection} has not reached min_seq yet", {"Retry-After": "1"}
-            )
-
-    async def _reached(self, projection: str, wanted: int) -> bool:
-        for _ in range(int(WAIT_SECONDS_MAX / 0.02)):
-            if await self._models.seq(projection) >= wanted:
-                return True
-            await asyncio.sleep(0.02)
-        return False
+        await caught_up(self._models, projection, number(request, "min_seq", 0))
 
     async def status(self, request: Request) -> Response:
         """The fleet in one screen: pools, and what is held of them now."""
@@ -303,7 +307,7 @@ class _Reads:
         events = [self._event(row) for row in rows]
         if who.role is Role.TENANT and events:
             named = [e["fact"]["reservation_id"] for e in events if "reservation_id" in e["fact"]]
-            await self._reached("reservations", events[-1]["seq"])
+            await _reached(self._models, "reservations", events[-1]["seq"])
             mine = await self._models.own_reservations(who, named)
             events = [e for e in events if _may_see(who, e, mine)]
         await open_notes(self._sealer, who, [event["fact"] for event in events])

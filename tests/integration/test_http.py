@@ -88,6 +88,7 @@ def test_every_read_is_for_its_roles_only(running: Running, who: str) -> None:
         "quota": "/v1/quota",
         "reservations": "/v1/reservations",
         "calendar": "/v1/calendar",
+        "calendar_feed": "/v1/calendar.ics",
         "usage": "/v1/usage",
         "prices": "/v1/price-books",
         "periods": "/v1/periods",
