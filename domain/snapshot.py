@@ -151,8 +151,15 @@ def _may_move(reservation: Reservation, now: Instant) -> bool:
 
 
 def _may_stay(ledger: Ledger, reservation: Reservation) -> bool:
-    """Whether where it sits takes new holders; on a cordoned node it is left alone instead."""
+    """Whether it could be booked anew where it sits: else it is left alone.
+
+    Its node may be cordoned or have failed, and it may have another gap than the pool asks for now,
+    one before a maintenance say.
+    """
+    gap = seconds(ledger.pools[reservation.pool_id].policy.gap_seconds)
     for holding in reservation.holdings:
+        if holding.gap != gap:
+            return False
         node = ledger.nodes[holding.piece.node_id]
         if not node.is_bookable or node.failed_slots.intersection(holding.piece.slots):
             return False

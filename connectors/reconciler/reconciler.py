@@ -49,6 +49,9 @@ class Reconciler:
     """The number of the last report in this fleet's session."""
     _holdings: Holdings = field(default_factory=Holdings)
     _given: dict[ReservationId, Wanted] = field(default_factory=dict)
+    _lost: set[tuple[NodeId, ReservationId]] = field(default_factory=set)
+    """Given before a reboot: given anew when the node is back, and freed like all else when over,
+    for a reboot that somebody tells of may never have been one."""
     _due: list[tuple[Instant, int, ReservationId]] = field(default_factory=list)
     _pools: dict[NodeId, PoolId] = field(default_factory=dict)
     _frozen: set[PoolId] = field(default_factory=set)
@@ -139,8 +142,7 @@ class Reconciler:
         if isinstance(fact, AcceptanceStarted):
             self._untested[node_id] = fact.checks
         if isinstance(fact, NodeRebooting) or (isinstance(fact, NodeRecovered) and fact.work_lost):
-            for given in self._given.values():
-                given.pop(node_id, None)
+            self._lost |= {(node_id, who) for who, given in self._given.items() if node_id in given}
         if isinstance(fact, _OUT) or getattr(fact, "state", "") == "testing":
             self._out.add(node_id)
             return
@@ -163,6 +165,7 @@ class Reconciler:
         for node_id in [n for n, pieces in given.items() if wanted.get(n) != pieces]:
             self.fleet.free(node_id, reservation_id, at)
             del given[node_id]
+            self._lost.discard((node_id, reservation_id))
 
     def _hand_over(self, reservation_id: ReservationId, at: Instant) -> None:
         """Hand over what a holder is entitled to and has not; forget those that are over."""
@@ -172,9 +175,11 @@ class Reconciler:
         given = self._given.setdefault(reservation_id, {})
         if held.pool_id not in self._frozen:
             for node_id, pieces in _wanted(held, at).items():
-                if node_id not in given and node_id not in self._out:
+                is_new = node_id not in given or (node_id, reservation_id) in self._lost
+                if is_new and node_id not in self._out:
                     self.fleet.apply(node_id, reservation_id, pieces, at)
                     given[node_id] = pieces
+                    self._lost.discard((node_id, reservation_id))
         if not given:
             del self._given[reservation_id]
             if held.state not in POSSESSING:
@@ -207,6 +212,7 @@ class Reconciler:
             case Applied(failure=failure):
                 if failure:
                     self._given.get(seen.holder, {}).pop(seen.node_id, None)
+                    self._lost.discard((seen.node_id, seen.holder))
                     self._later(seen.occurred_at, seen.holder)
                 return [ReportApplied(*where, failure)]
             case Freed():
