@@ -102,9 +102,8 @@ def http_page() -> str:
         who = _roles(COMMAND_VERBS[name])
         lines.append(f"| `{route.path}` | {name}: {told} | {who} | {_fields(route.command)} |")
     lines += ["\n## Reads\n", "| GET | what it tells | for |", "|---|---|---|"]
-    described = faces.reads_told()
     for path, verb in faces.READS.items():
-        lines.append(f"| `{path}` | {described[verb]} | {_roles(READ_VERBS[verb])} |")
+        lines.append(f"| `{path}` | {faces.TOLD[verb]} | {_roles(READ_VERBS[verb])} |")
     lines.append("| `/v1/health` | Whether the service can decide and be read | anyone |")
     lines.append(BATCH.format(batch=faces.BATCH_COMMANDS_MAX).rstrip("\n"))
     for reason in Reason:

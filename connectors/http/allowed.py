@@ -1,8 +1,8 @@
 """Reads that only some roles may do."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
-from fastapi import Request
+from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
 from connectors.http.problems import problem
@@ -26,3 +26,16 @@ def allowed(verb: str, handler: Handler) -> Handler:
 
     read.__doc__ = handler.__doc__
     return read
+
+
+def add_reads(app: FastAPI, verbs: Mapping[str, str], reads: object) -> None:
+    """Register reads: which path is which verb of READ_VERBS, each a method of that name."""
+    for path, verb in verbs.items():
+        app.add_api_route(path, allowed(verb, getattr(reads, verb)), methods=["GET"], name=verb)
+
+
+def told_of(verbs: Mapping[str, str], reads: type) -> dict[str, str]:
+    """What each read tells, in a line, by its verb."""
+    return {
+        verb: (getattr(reads, verb).__doc__ or "").strip().split("\n")[0] for verb in verbs.values()
+    }

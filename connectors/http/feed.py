@@ -8,7 +8,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import Response
 from icalendar import Calendar, Event
 
-from connectors.http.allowed import allowed
+from connectors.http.allowed import add_reads, told_of
 from connectors.http.denials import Denials
 from connectors.http.problems import problem
 from connectors.http.query import instant, number
@@ -46,13 +46,7 @@ _STATUS = {
 def add(app: FastAPI, models: ReadModels, denials: Denials) -> None:
     """Register both."""
     reads = _Feed(models, denials)
-    for path, verb in FEED.items():
-        app.add_api_route(path, allowed(verb, getattr(reads, verb)), methods=["GET"], name=verb)
-
-
-def told(verb: str) -> str:
-    """What a read tells, in a line."""
-    return (getattr(_Feed, verb).__doc__ or "").strip().split("\n")[0]
+    add_reads(app, FEED, reads)
 
 
 def icalendar(rows: Rows) -> bytes:
@@ -136,3 +130,7 @@ class _Feed:
         seq = number(request, "min_seq", 0)
         for projection in ("reservations", "calendar"):
             await caught_up(self._models, projection, seq)
+
+
+TOLD = told_of(FEED, _Feed)
+"""What each read tells, in a line, by its verb."""

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
-from connectors.http.allowed import allowed
+from connectors.http.allowed import add_reads, told_of
 from connectors.http.planning import Copies
 from connectors.http.problems import problem
 from connectors.http.query import instant, number
@@ -28,13 +28,7 @@ SECONDS_MAX = 10 * 366 * 86_400
 def add(app: FastAPI, copies: Copies) -> None:
     """Register both."""
     reads = _Headroom(copies)
-    for path, verb in HEADROOM.items():
-        app.add_api_route(path, allowed(verb, getattr(reads, verb)), methods=["GET"], name=verb)
-
-
-def told(verb: str) -> str:
-    """What a read tells, in a line."""
-    return (getattr(_Headroom, verb).__doc__ or "").strip().split("\n")[0]
+    add_reads(app, HEADROOM, reads)
 
 
 class _Headroom:
@@ -85,6 +79,10 @@ class _Headroom:
                 ]
 
         return JSONResponse({"oddities": await asyncio.to_thread(work)})
+
+
+TOLD = told_of(HEADROOM, _Headroom)
+"""What each read tells, in a line, by its verb."""
 
 
 def _may_ask(ledger: Ledger, who: Principal, tenant_id: TenantId) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
-from connectors.http.allowed import allowed
+from connectors.http.allowed import add_reads, told_of
 from connectors.http.problems import problem
 from connectors.http.query import instant
 from domain.timespan import Instant
@@ -37,13 +37,7 @@ class History(Protocol):
 def add(app: FastAPI, history: History) -> None:
     """Register both."""
     reads = _History(history)
-    for path, verb in HISTORY.items():
-        app.add_api_route(path, allowed(verb, getattr(reads, verb)), methods=["GET"], name=verb)
-
-
-def told(verb: str) -> str:
-    """What a read tells, in a line."""
-    return (getattr(_History, verb).__doc__ or "").strip().split("\n")[0]
+    add_reads(app, HISTORY, reads)
 
 
 class _History:
@@ -78,3 +72,7 @@ class _History:
             return None
         detail = f"the log has {events} events: ask `gpuledger audit replay` or `audit explain`"
         return problem(422, "limit", detail, limit="events_max", max=EVENTS_MAX, reason="limit")
+
+
+TOLD = told_of(HISTORY, _History)
+"""What each read tells, in a line, by its verb."""

@@ -14,7 +14,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
 from connectors.http import charts
-from connectors.http.allowed import allowed
+from connectors.http.allowed import add_reads, told_of
 from connectors.http.denials import Denials
 from connectors.http.explained import explained, supposed
 from connectors.http.problems import problem
@@ -76,13 +76,7 @@ def add(
 ) -> None:
     """Register the reads of the plan."""
     plans = _Plans(models, registry, copies, denials)
-    for path, verb in PLANS.items():
-        app.add_api_route(path, allowed(verb, getattr(plans, verb)), methods=["GET"], name=verb)
-
-
-def told(verb: str) -> str:
-    """What a read tells, in a line."""
-    return (getattr(_Plans, verb).__doc__ or "").strip().split("\n")[0]
+    add_reads(app, PLANS, plans)
 
 
 class _Plans:
@@ -209,6 +203,10 @@ class _Plans:
                 at = instant_text(envelope.occurred_at)
                 steps.append({"seq": row["seq"], "at": at, "by": by, "left": left, "taken": taken})
         return steps
+
+
+TOLD = told_of(PLANS, _Plans)
+"""What each read tells, in a line, by its verb."""
 
 
 def _unit_steps(fact: Fact, principal: str) -> Iterator[tuple[str, list[str], list[str]]]:

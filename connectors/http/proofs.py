@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
-from connectors.http.allowed import allowed
+from connectors.http.allowed import add_reads, told_of
 from connectors.http.query import number
 from domain.proofs import NoSuchSize
 from schemas.json_form import BadField
@@ -68,13 +68,7 @@ class Prover(Protocol):
 def add(app: FastAPI, prover: Prover) -> None:
     """Register every proof."""
     proofs = _Proofs(prover)
-    for path, verb in PROOFS.items():
-        app.add_api_route(path, allowed(verb, getattr(proofs, verb)), methods=["GET"], name=verb)
-
-
-def told(verb: str) -> str:
-    """What a read tells, in a line."""
-    return (getattr(_Proofs, verb).__doc__ or "").strip().split("\n")[0]
+    add_reads(app, PROOFS, proofs)
 
 
 class _Proofs:
@@ -102,6 +96,10 @@ class _Proofs:
         found = await _made(self._prover.consistency, earlier, size)
         content = {"from": found.earlier, "from_root": _text(found.earlier_root)}
         return JSONResponse(content | {"size": found.size} | _path(found))
+
+
+TOLD = told_of(PROOFS, _Proofs)
+"""What each read tells, in a line, by its verb."""
 
 
 async def _made(make: Any, *what: Any) -> Any:  # noqa: ANN401 - either kind of proof

@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
-from connectors.http.allowed import Handler, allowed
+from connectors.http.allowed import add_reads, told_of
 from connectors.http.commanding import Commands
 from connectors.http.denials import Denials
 from connectors.http.notes import Sealer, open_notes
@@ -67,9 +67,7 @@ def add(
 ) -> None:
     """Register every read."""
     reads = _Reads(models, commands, registry, sealer, denials)
-    for path, verb in READS.items():
-        handler: Handler = getattr(reads, verb)
-        app.add_api_route(path, allowed(verb, handler), methods=["GET"], name=verb)
+    add_reads(app, READS, reads)
     app.add_api_route("/v1/health", reads.health, methods=["GET"], name="health")
 
 
@@ -324,16 +322,15 @@ class _Reads:
                 await asyncio.sleep(POLL_SECONDS)
 
 
+TOLD = told_of(READS, _Reads)
+"""What each read tells, in a line, by its verb."""
+
+
 def _named(tenant_ids: list[str], reader: Principal) -> list[str]:
     """The tenants that a price book names, as far as a reader may know them."""
     if reader.role is not Role.TENANT:
         return tenant_ids
     return [name for name in tenant_ids if name == reader.tenant_id]
-
-
-def told(verb: str) -> str:
-    """What a read tells, in a line."""
-    return (getattr(_Reads, verb).__doc__ or "").strip().split("\n")[0]
 
 
 def _may_see(who: Principal, event: dict[str, Any], mine: Collection[str]) -> bool:
