@@ -7,7 +7,7 @@ from domain.evolve import evolve
 from domain.ledger import Ledger
 from domain.timespan import Instant
 from schemas.codec import Malformed
-from schemas.envelope import decode_envelope
+from schemas.envelope import Envelope
 from schemas.registry import Registry, UnknownSchema
 
 
@@ -19,12 +19,8 @@ class Order:
     recorded_at: int = -1
     streams: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
-    def follow(self, envelope: bytes) -> str:
+    def follow(self, said: Envelope) -> str:
         """What is wrong with the next envelope; nothing when it is in its place."""
-        try:
-            said = decode_envelope(envelope)
-        except Malformed as error:
-            return f"event {self.seq + 1}: {error}"
         if said.seq != self.seq + 1:
             return f"event {self.seq + 1} is missing or not in its place: {said.seq} stands there"
         if said.recorded_at <= self.recorded_at:
@@ -37,13 +33,14 @@ class Order:
         return ""
 
 
-def folded(ledger: Ledger, registry: Registry, envelope: bytes, body: bytes) -> str:
-    """Fold an event into a state; what is wrong when it does not fit."""
-    said = decode_envelope(envelope)
+def folded(ledger: Ledger, registry: Registry, said: Envelope, body: bytes) -> str:
+    """Fold an event into a state; what is wrong when it does not fit.
+
+    The changes that it made are left in the ledger, for the caller to take.
+    """
     try:
         evolve(ledger, registry.decode(said.type, body), Instant(said.occurred_at))
     except (Malformed, UnknownSchema, LookupError, AssertionError) as error:
         return f"event {said.seq} cannot be folded: {type(error).__name__}"
     ledger.undo.forget()
-    ledger.changes.clear()
     return ""

@@ -4,16 +4,15 @@ from collections.abc import Iterator
 
 from connectors.postgres.journal import JournalReader
 from domain.cells import cell_steps
-from domain.evolve import evolve
 from domain.journal import Cell, StoredEvent
 from domain.ledger import Ledger
 from domain.merkle import Tree
-from domain.timespan import Instant
 from domain.verdict import KnownRoot, Verdict
 from schemas.codec import Malformed
-from schemas.envelope import decode_envelope, leaf_of
+from schemas.envelope import Envelope, decode_envelope, leaf_of
 from schemas.image import IMAGE_FORMAT, hash_of, image_of
-from schemas.registry import Registry, UnknownSchema
+from schemas.ordering import folded
+from schemas.registry import Registry
 
 EVENTS_READ = 2_000
 
@@ -69,48 +68,46 @@ class _Verification:
                 self._verdict.fault(f"event {seq + 1} is missing")
                 self._ledger = None
             seq = event.seq
-            tree, full = tree.grown([self._leaf(event, recorded_at)])
+            leaf = leaf_of(event.envelope, event.body)
+            if leaf != event.leaf:
+                self._verdict.fault(f"event {event.seq} was changed: its bytes have another leaf")
+            said = self._said(event, recorded_at)
+            tree, full = tree.grown([leaf])
             tiles += [(tile.level, tile.index, tile.hashes) for tile in full]
             recorded_at = event.recorded_at
             self._against_known(tree)
-            self._fold(event)
+            self._fold(event, said)
         self._against_tiles(tiles)
         return tree
 
-    def _leaf(self, event: StoredEvent, before: int) -> bytes:
-        """The leaf that the bytes give; what contradicts it is a fault."""
-        leaf = leaf_of(event.envelope, event.body)
+    def _said(self, event: StoredEvent, before: int) -> Envelope | None:
+        """What the envelope says; what contradicts it is a fault, and bytes that are none, too."""
         fault = self._verdict.fault
-        if leaf != event.leaf:
-            fault(f"event {event.seq} was changed: its bytes have another leaf")
         try:
             envelope = decode_envelope(event.envelope)
         except Malformed as error:
             fault(f"event {event.seq}: {error}")
-            return leaf
+            return None
         said = (envelope.seq, envelope.type, envelope.stream, envelope.stream_version)
         if said != (event.seq, event.type, event.stream, event.stream_version):
             fault(f"event {event.seq} is not in its place: its envelope says {said}")
         if envelope.recorded_at != event.recorded_at or event.recorded_at <= before:
             fault(f"event {event.seq}: recorded time does not go on")
-        return leaf
+        return envelope
 
-    def _fold(self, event: StoredEvent) -> None:
+    def _fold(self, event: StoredEvent, said: Envelope | None) -> None:
         """The state goes on as long as the facts are what they were."""
-        if self._ledger is None:
+        if self._ledger is None or said is None:
+            self._ledger = None
             return
-        try:
-            fact = self._registry.decode(event.type, event.body)
-            occurred_at = Instant(decode_envelope(event.envelope).occurred_at)
-            evolve(self._ledger, fact, occurred_at)
-        except (Malformed, UnknownSchema, LookupError, AssertionError) as error:
-            self._verdict.fault(f"event {event.seq} cannot be folded: {type(error).__name__}")
+        fault = folded(self._ledger, self._registry, said, event.body)
+        if fault:
+            self._verdict.fault(fault)
             self._ledger = None
             return
         for cell, step in cell_steps(self._ledger.changes):
             self._cells[cell] = self._cells.get(cell, 0) + step
         self._ledger.changes.clear()
-        self._ledger.undo.forget()
         if self._snapshot is not None and self._snapshot.seq == event.seq:
             equal = hash_of(image_of(self._ledger)) == self._snapshot.state_hash
             if not equal:

@@ -21,7 +21,8 @@ from domain.journal import StoredEvent
 from domain.ledger import Ledger
 from domain.merkle import Tree
 from domain.verdict import KnownRoot, Verdict
-from schemas.envelope import leaf_of
+from schemas.codec import Malformed
+from schemas.envelope import decode_envelope, leaf_of
 from schemas.image import hash_of, image_of
 from schemas.ordering import Order, folded
 from schemas.registry import registry
@@ -98,7 +99,13 @@ def verify_folder(folder: Path, known: KnownRoot | None, key: str) -> Verdict:
     verdict.checked.append("every file is the one that was exported")
     tree, ledger, order = Tree(), Ledger(shard=0), Order()
     for envelope, body in read_history(folder):
-        fault = order.follow(envelope) or folded(ledger, registry(), envelope, body)
+        try:
+            said = decode_envelope(envelope)
+        except Malformed as error:
+            verdict.fault(f"event {order.seq + 1}: {error}")
+            break
+        fault = order.follow(said) or folded(ledger, registry(), said, body)
+        ledger.changes.clear()
         if fault:
             verdict.fault(fault)
             break
