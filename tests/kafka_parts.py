@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from contextlib import ExitStack
+from typing import Any
 
 from kafka import TopicPartition
 
@@ -42,16 +43,19 @@ def drain(relay: Relay) -> None:
 
 def on_topic(settings: KafkaSettings) -> list[tuple[StoredEvent, int]]:
     """Every committed event with its epoch, as a consumer of no library of ours sees them."""
-    place = TopicPartition(settings.prefix + topics.EVENTS, 0)
+    return [event_of(record, registry()) for record in records_on(settings, topics.EVENTS)]
+
+
+def records_on(settings: KafkaSettings, topic: str) -> list[Any]:
+    """Every committed record of a topic with one partition."""
+    place = TopicPartition(settings.prefix + topic, 0)
     consumer = consumer_of(settings)
     consumer.assign([place])
     consumer.seek_to_beginning(place)
     end = consumer.end_offsets([place])[place]
-    found = []
+    found: list[Any] = []
     while consumer.position(place) < end:
-        for record in consumer.poll(500).get(place, ()):
-            event, epoch = event_of(record, registry())
-            found.append((event, epoch))
+        found += consumer.poll(500).get(place, ())
     consumer.close()
     return found
 

@@ -13,19 +13,18 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from kafka import KafkaProducer, TopicPartition
+from kafka import KafkaProducer
 
 from connectors.embedded.server import EmbeddedPostgres
 from connectors.kafka import topics
 from connectors.kafka.records import wire
 from connectors.kafka.settings import KafkaSettings
-from connectors.kafka.tail import consumer_of
 from connectors.running.files import read_service
 from domain import commands as c
 from domain.ids import TenantId
 from schemas.registry import AVRO, registry
 from tests.integration.conftest import Running, eventually, kill, stop
-from tests.kafka_parts import gpuledger, in_log, on_topic
+from tests.kafka_parts import gpuledger, in_log, on_topic, records_on
 
 ROOT = Path(__file__).parent.parent.parent
 KILLS = int(os.environ.get("GPULEDGER_KILLS", "6"))
@@ -59,15 +58,7 @@ def started(folder: Path, settings: KafkaSettings, *words: str) -> Running:
 
 def notes_on(settings: KafkaSettings) -> list[str]:
     """Every checkpoint on its topic."""
-    place = TopicPartition(settings.prefix + topics.CHECKPOINTS, 0)
-    consumer = consumer_of(settings)
-    consumer.assign([place])
-    consumer.seek_to_beginning(place)
-    end, found = consumer.end_offsets([place])[place], []
-    while consumer.position(place) < end:
-        found += [r.value.decode() for r in consumer.poll(500).get(place, ())]
-    consumer.close()
-    return found
+    return [record.value.decode() for record in records_on(settings, topics.CHECKPOINTS)]
 
 
 def test_a_signed_checkpoint_of_what_is_on_kafka_is_beside_it(

@@ -9,13 +9,11 @@ from typing import Any
 import psycopg
 import pytest
 from fastavro import parse_schema, schemaless_reader
-from kafka import TopicPartition
 from kafka.errors import KafkaError
 
 from connectors.kafka import charges, topics
 from connectors.kafka.charges import ChargesDiffer, ChargeTopic
 from connectors.kafka.settings import KafkaSettings
-from connectors.kafka.tail import consumer_of
 from connectors.postgres.charges import ChargePeriod, ChargeTables, RowsDiffer
 from connectors.wiring.charging import kept_rows, load
 from connectors.wiring.publishing import publish
@@ -26,6 +24,7 @@ from projections.reconciling import reconcile
 from schemas.registry import AVRO, registry
 from tests import builders as b
 from tests.billing import BilledWorld, total
+from tests.kafka_parts import records_on
 
 MONTH = 31 * 24
 
@@ -114,17 +113,10 @@ def test_rows_that_are_not_those_of_the_seal_are_not_kept(postgres_dsn: str) -> 
 def on_topic(settings: KafkaSettings) -> list[tuple[dict[str, str], dict[str, Any]]]:
     """Every committed charge: its headers, and its value read with the schema's file alone."""
     schema = parse_schema(json.loads((AVRO / "messages" / "ClosedCharge.v1.avsc").read_text()))
-    place = TopicPartition(settings.prefix + topics.CHARGES, 0)
-    consumer = consumer_of(settings)
-    consumer.assign([place])
-    consumer.seek_to_beginning(place)
-    end = consumer.end_offsets([place])[place]
     found = []
-    while consumer.position(place) < end:
-        for record in consumer.poll(500).get(place, ()):
-            value: Any = schemaless_reader(io.BytesIO(record.value[5:]), schema, None)
-            found.append(({name: each.decode() for name, each in record.headers}, value))
-    consumer.close()
+    for record in records_on(settings, topics.CHARGES):
+        value: Any = schemaless_reader(io.BytesIO(record.value[5:]), schema, None)
+        found.append(({name: each.decode() for name, each in record.headers}, value))
     return found
 
 

@@ -10,7 +10,8 @@ import pytest
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
-from connectors.kafka import topics
+from connectors.kafka import checkpoints, topics
+from connectors.kafka.checkpoints import CheckpointTopic
 from connectors.kafka.records import record_of
 from connectors.kafka.relay import Halted, Relay, run
 from connectors.kafka.settings import KafkaSettings
@@ -23,7 +24,7 @@ from schemas.registry import registry
 from tests import builders as b
 from tests.integration.conftest import eventually
 from tests.journals import furnished, send, shut
-from tests.kafka_parts import drain, gpuledger, in_log, on_topic, relay
+from tests.kafka_parts import drain, gpuledger, in_log, on_topic, records_on, relay
 
 
 @pytest.fixture
@@ -213,3 +214,33 @@ def test_the_tail_is_found_behind_any_number_of_markers(settings: KafkaSettings)
         producer.abort_transaction()
     producer.close()
     assert tail_of(settings, topic, 0) is None
+
+
+def test_a_checkpoint_that_finds_no_topic_holds_up_no_event(
+    postgres_dsn: str,
+    sequencer: Sequencer,
+    settings: KafkaSettings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(checkpoints, "PUBLISH_SECONDS_MAX", 1)
+    monkeypatch.setattr(checkpoints, "EVERY_SECONDS", 0.0)
+    with topics.admin(settings) as client:
+        client.delete_topics([settings.prefix + topics.CHECKPOINTS])
+    notes = CheckpointTopic(settings, lambda: sequencer.tree, "o", lambda size, _: f"{size}")
+    reader, marks = JournalReader(postgres_dsn), PostgresMarks(postgres_dsn)
+    running = Relay(reader, marks, registry(), settings)
+    ended: list[bool] = []
+    thread = threading.Thread(
+        target=run, args=(running, marks, marks.wait, lambda: bool(ended), notes.follow)
+    )
+    thread.start()
+    eventually(lambda: running.seq == sequencer.head.seq, 30)
+    send(sequencer, b.book(gpus=3))
+    eventually(lambda: running.seq == sequencer.head.seq, 30)
+    topics.create(settings)
+    eventually(lambda: records_on(settings, topics.CHECKPOINTS), 60)
+    ended.append(True)
+    thread.join()
+    for part in (running, notes, marks, reader):
+        part.close()
+    assert records_on(settings, topics.CHECKPOINTS)[-1].value == str(sequencer.head.seq).encode()
