@@ -9,6 +9,7 @@ from connectors.planner.planner import PRINCIPAL, proposals
 from domain import commands as c
 from domain.commands.node import Health
 from domain.ids import NodeId, ReservationId
+from domain.policy import PoolPolicy
 from domain.sizes import Parts, ReservationClass
 from domain.snapshot import PlanAnswer, PlanProblem, problem_of
 from domain.states import ReservationState
@@ -263,3 +264,14 @@ def test_every_single_fault_is_caught() -> None:
     assert faults(here, {**placed, ReservationId("stranger"): pieces})
     gone = replace(here, nodes=tuple(n for n in here.nodes if n.id != pieces[0].node_id))
     assert faults(gone, placed)
+
+
+def test_what_has_another_gap_than_the_pool_asks_for_now_is_left_where_it_is() -> None:
+    world, _ = fragmented()
+    world.accept(b.book("a", nodes=2, start=2, end=3))
+    assert len(problem(world).movable) == 2
+    world.accept(c.ChangePolicy(b.POOL, PoolPolicy(gap_seconds=300)))
+    assert problem(world).movable == ()
+    assert repack(problem(world)).evidence["status"] == "OPTIMAL"
+    propose(world)
+    world.check()

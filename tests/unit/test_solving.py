@@ -49,7 +49,9 @@ def solved(instance: Instance) -> InstancePlan:
     return told(columns, places, bound, {})
 
 
-@pytest.mark.skipif(not ADVERSARIAL.exists(), reason=f"{ADVERSARIAL} is not there")
+@pytest.mark.skipif(
+    not ADVERSARIAL.exists(), reason=f"no instances in {ADVERSARIAL}; set GPULEDGER_DATA"
+)
 @pytest.mark.parametrize("number", range(12))
 def test_an_adversarial_instance_is_solved_to_its_proven_optimum(number: int) -> None:
     content = json.loads(ADVERSARIAL.read_text())
