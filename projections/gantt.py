@@ -5,6 +5,7 @@ an arrow from there. Nothing in the file needs anything from outside.
 """
 
 from collections.abc import Iterable, Sequence
+from colorsys import hls_to_rgb
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import escape
@@ -12,6 +13,7 @@ from html import escape
 NODES_DRAWN_MAX = 400
 BARS_DRAWN_MAX = 20_000
 ARROWS_DRAWN_MAX = 200
+MARK_PIXELS = 4
 TENANTS_NAMED_MAX = 24
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 1240, 128, 24, 92, 34
 ROW_HIGHEST, ROW_LOWEST, HEIGHT_MOST = 34.0, 7.0, 6_000
@@ -62,6 +64,14 @@ class Down:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """Something happened; shown below the nodes, and told when pointed at."""
+
+    at: int
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
 class Gantt:
     """Everything that is drawn."""
 
@@ -77,6 +87,7 @@ class Gantt:
     now: int | None = None
     notes: tuple[str, ...] = field(default=())
     """Lines below the title."""
+    marks: tuple[Mark, ...] = field(default=())
 
 
 def clock_ticks(start: int, end: int) -> tuple[tuple[int, str], ...]:
@@ -139,6 +150,7 @@ class _Drawing:
             "<style>text{fill:#2b2f36}.q{fill:#6b7280}.g{stroke:#0000001f}.bg{fill:#fff}"
             ".alt{fill:#00000008}.w{fill:none;stroke:#111;stroke-dasharray:3 2}.a{fill:none;"
             "stroke:#111;stroke-width:1.2;opacity:.75}.n{stroke:#c81e1e;stroke-width:1.2}"
+            ".m{fill:#6b7280;stroke:#fff;stroke-width:.6}"
             "@media(prefers-color-scheme:dark){text{fill:#e5e7eb}.q{fill:#9ca3af}.bg{fill:#16181d}"
             ".g{stroke:#ffffff26}.alt{fill:#ffffff0a}.w,.a{stroke:#fff}}</style>"
         )
@@ -193,8 +205,9 @@ class _Drawing:
         for moment, label in self.gantt.ticks:
             x = self.x(moment)
             yield f'<path class="g" d="M{x:.1f} {self.top - 4:.1f}V{foot:.1f}"/>'
-            yield f'<text class="q" x="{x:.1f}" y="{foot + 18:.1f}" text-anchor="middle">{label}</text>'
-            yield f'<text class="q" x="{x:.1f}" y="{self.top - 10:.1f}" text-anchor="middle">{label}</text>'
+            side = "middle" if x + LETTER * len(label) / 2 < WIDTH else "end"
+            for y in (foot + 21, self.top - 10):
+                yield f'<text class="q" x="{x:.1f}" y="{y:.1f}" text-anchor="{side}">{label}</text>'
         for down in self.gantt.downs:
             yield from self._rect(down, "url(#d)", f"{down.node_id}: {down.why}", "")
         for bar in self.bars[:BARS_DRAWN_MAX]:
@@ -204,6 +217,18 @@ class _Drawing:
         if self.gantt.now is not None and self.gantt.start < self.gantt.now < self.gantt.end:
             x = self.x(self.gantt.now)
             yield f'<path class="n" d="M{x:.1f} {self.top - 4:.1f}V{foot:.1f}"><title>now</title></path>'
+        yield from self._marks(foot)
+
+    def _marks(self, foot: float) -> Iterable[str]:
+        """A small triangle for each; those that would lie on each other are one."""
+        told: dict[int, list[str]] = {}
+        for mark in self.gantt.marks:
+            told.setdefault(round(self.x(mark.at) / MARK_PIXELS), []).append(mark.told)
+        for at, lines in told.items():
+            yield (
+                f'<path class="m" d="M{at * MARK_PIXELS} {foot + 1:.1f}l4 7h-8z">'
+                f"<title>{escape(chr(10).join(lines))}</title></path>"
+            )
 
     def _box(self, of: Bar | Down) -> tuple[float, float, float, float] | None:
         """Left, top, width and height; None where its node is not drawn."""
@@ -270,7 +295,8 @@ def _target(old: Bar, now: Sequence[Bar]) -> Bar | None:
 
 def _colour(number: int) -> str:
     """Hues as far apart as the golden angle puts them, light enough for dark letters."""
-    return f"hsl({(number * 137.508 + 212) % 360:.0f} 62% {64 if number % 2 == 0 else 74}%)"
+    hue, light = (number * 137.508 + 212) % 360 / 360, 0.64 if number % 2 == 0 else 0.74
+    return "#" + "".join(f"{round(255 * part):02x}" for part in hls_to_rgb(hue, light, 0.62))
 
 
 def _short(text: str, letters: int) -> str:

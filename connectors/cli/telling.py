@@ -3,12 +3,17 @@
 import tempfile
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from connectors.cli.console import REFUSED, err, group, options, out, tell
+from connectors.cli.solving import write_text
 from connectors.wiring.logs import quiet
+
+if TYPE_CHECKING:
+    from connectors.scenarios.junit import Verdict
+    from connectors.scenarios.telling import Told
 
 scenario, scenario_verb = group("scenario", "Stories in YAML with a virtual clock")
 
@@ -19,14 +24,23 @@ def run(
     on: Annotated[
         str, typer.Option(help="memory, postgresql, or a whole service: by http or cli")
     ] = "memory",
+    junit: Annotated[Path | None, typer.Option(help="write the results, as JUnit XML")] = None,
+    svg: Annotated[Path | None, typer.Option(help="a folder for a picture of each story")] = None,
 ) -> None:
     """Tell each story and hold it against what it expects."""
+    from rich.progress import track
+
+    from connectors.scenarios.junit import junit as written
     from connectors.wiring.scenarios import STAGES
 
     if on not in STAGES:
         raise typer.BadParameter(f"{on!r} is no stage; there are {', '.join(STAGES)}")
     quiet()
-    rows = [_one(file, on) for file in files]
+    shown = track(files, "Telling", console=err, transient=True, disable=options.json)
+    stories = [_told(file, on, svg) for file in shown]
+    if junit is not None:
+        write_text(junit, written(on, [verdict for verdict, _ in stories]))
+    rows = [_row(verdict, told) for verdict, told in stories]
     tell({"scenarios": rows}, rows, ("story", "result", "steps", "events", "seconds"))
     wrong = [row for row in rows if row["result"] != "as told"]
     for row in wrong:
@@ -36,23 +50,34 @@ def run(
         raise typer.Exit(REFUSED)
 
 
-def _one(file: Path, on: str) -> dict[str, object]:
+def _told(file: Path, on: str, svg: Path | None) -> tuple["Verdict", "Told | None"]:
+    """Tell one story, and draw it where a picture is wanted."""
+    from connectors.scenarios.junit import Verdict
     from connectors.scenarios.reading import ScenarioWrong
     from connectors.wiring.scenarios import tell_on
+    from projections.gantt import svg as drawn
 
     begun = time.monotonic()
-    row: dict[str, object] = {"story": file.stem.replace("_", " "), "file": str(file)}
     try:
         told = tell_on(file, on)
     except ScenarioWrong as error:
-        return row | {"result": "otherwise", "problem": str(error)}
-    seconds = f"{time.monotonic() - begun:.2f}"
-    return row | {
-        "result": "as told",
-        "steps": told.steps,
-        "events": told.events,
-        "seconds": seconds,
+        return Verdict(file, time.monotonic() - begun, str(error)), None
+    seconds = time.monotonic() - begun
+    if svg is not None:
+        svg.mkdir(parents=True, exist_ok=True)
+        write_text(svg / f"{file.stem}.svg", drawn(told.picture))
+    return Verdict(file, seconds), told
+
+
+def _row(verdict: "Verdict", told: "Told | None") -> dict[str, object]:
+    row: dict[str, object] = {
+        "story": verdict.file.stem.replace("_", " "),
+        "file": str(verdict.file),
+        "seconds": f"{verdict.seconds:.2f}",
     }
+    if told is None:
+        return row | {"result": "otherwise", "problem": verdict.problem}
+    return row | {"result": "as told", "steps": told.steps, "events": told.events}
 
 
 ACTS = (

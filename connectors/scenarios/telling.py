@@ -18,7 +18,10 @@ from domain.states import SERVING
 from domain.submission import TICK, Outcome, OutcomeKind, Submission
 from domain.timespan import Instant
 from domain.units import MILLI_PER_GPU
+from projections.chronicle import Chronicle
 from projections.consumption import Consumption
+from projections.gantt import Gantt
+from projections.wording import worded
 from schemas.json_form import BadField, instant_text, parse
 from schemas.registry import Registry
 
@@ -83,6 +86,8 @@ class Told:
     name: str
     steps: int
     events: int
+    picture: Gantt
+    """Who held what, and when."""
 
 
 @dataclass(slots=True)
@@ -98,6 +103,7 @@ class Teller:
     now: Instant = field(init=False)
     names: dict[str, str] = field(default_factory=dict)
     usage: Consumption = field(default_factory=Consumption)
+    chronicle: Chronicle = field(default_factory=Chronicle)
     seen: list[str] = field(default_factory=list)
     count: int = 0
     keys: int = 0
@@ -116,7 +122,9 @@ class Teller:
                 self._step(step)
             except (ValueError, AssertionError, LookupError) as error:
                 raise self.scenario.wrong(number, str(error) or type(error).__name__) from error
-        return Told(self.scenario.name, len(self.scenario.steps), self.count)
+        names = {id_: name for name, id_ in self.names.items()}
+        picture = self.chronicle.gantt(self.scenario.name, self.scenario.start, self.now, names)
+        return Told(self.scenario.name, len(self.scenario.steps), self.count, picture)
 
     def _set_up(self) -> None:
         values = self.scenario.values
@@ -237,11 +245,13 @@ class Teller:
         for _ in range(ROUNDS_MAX):
             facts = self.stage.new_facts()
             if self.listener and facts:
-                self.listener(self.at_step, [_worded(recorded) for recorded in facts])
+                told = [f"{_clock(each.occurred_at)} {worded(each.fact)}" for each in facts]
+                self.listener(self.at_step, told)
             for recorded in facts:
                 self.count += 1
                 self.seen.append(type(recorded.fact).__name__)
                 self.usage.apply(recorded)
+                self.chronicle.apply(recorded)
             reports = self.hardware.act(facts, self.now) if self.hardware else []
             if not reports:
                 return
@@ -316,16 +326,9 @@ def principal_named(name: str) -> Principal:
     return Principal(PrincipalId(f"user-of-{name}"), Role.TENANT, TenantId(name))
 
 
-def _worded(recorded: Recorded) -> str:
-    """A fact in a line: when, what, and of whom."""
-    fact = recorded.fact
-    names = ("tenant_id", "node_id", "klass", "reason", "cause", "state", "short_milli", "milli")
-    told = ", ".join(
-        f"{name.removesuffix('_id')} {value}"
-        for name in names
-        if (value := getattr(fact, name, None)) not in {None, ""}
-    )
-    return f"{instant_text(recorded.occurred_at)[11:19]} {type(fact).__name__} ({told})"
+def _clock(at: Instant) -> str:
+    """The time of day."""
+    return instant_text(at)[11:19]
 
 
 def _booking(values: dict[str, Any]) -> dict[str, Any]:
