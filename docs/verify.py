@@ -155,7 +155,7 @@ class Holders:
 
     def follow(self, kind: str, fact: dict, at: int) -> None:
         who = fact.get("reservation_id")
-        if kind in {"ReservationHeld", "ReservationConfirmed", "ReservationExtended"}:
+        if kind in ADDING - {"UnitsAssigned"}:
             self._ends[who] = fact["end"]
         for segment in fact.get("segments", ()) if kind in ADDING else ():
             self._add(who, segment["pieces"], segment["start"], segment["end"])
@@ -207,7 +207,13 @@ class Holders:
         return ""
 
 
-ADDING = {"ReservationHeld", "ReservationConfirmed", "ReservationExtended", "UnitsAssigned"}
+ADDING = {
+    "ReservationHeld",
+    "ReservationConfirmed",
+    "ReservationExtended",
+    "ReservationRenewed",
+    "UnitsAssigned",
+}
 
 
 def verify(folder: Path, key: str, kept: list[Path]) -> list[str]:

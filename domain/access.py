@@ -50,6 +50,7 @@ COMMAND_VERBS: Mapping[str, Verb] = {
     "ConfirmHold": Verb(_BOOKERS, own=True),
     "ExtendReservation": Verb(_BOOKERS, own=True),
     "ShrinkReservation": Verb(_BOOKERS, own=True),
+    "StopRenewing": Verb(_BOOKERS, own=True),
     "GiveBack": Verb(_BOOKERS, own=True),
     "CancelReservation": Verb(_BOOKERS, own=True),
     "ReportApplied": Verb(frozenset({Role.SERVICE})),

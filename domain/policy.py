@@ -34,6 +34,12 @@ class PoolPolicy:
     horizon_seconds: int = 366 * DAY_SECONDS
     window_seconds_max: int = 366 * DAY_SECONDS
     hold_seconds_max: int = DAY_SECONDS
+    term_seconds: int = 30 * DAY_SECONDS
+    """How far ahead an open-ended reservation commits its units."""
+    term_notice_seconds: int = 7 * DAY_SECONDS
+    """How long before its end a term is renewed, or its holder told that it is not."""
+    term_retry_seconds: int = DAY_SECONDS
+    """How long after a renewal that did not fit the next one is tried."""
     gap_seconds: int = 0
     grace_seconds: int = 0
     ack_grace_seconds: int = 300

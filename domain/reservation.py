@@ -26,6 +26,19 @@ class Holding:
         return Instant(self.end + self.gap)
 
 
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """How the term of an open-ended reservation is renewed, as agreed when it was booked."""
+
+    term_seconds: int
+    notice_seconds: int
+    retry_seconds: int
+    due: Instant | None
+    """When the next renewal is tried; None when the term ends before another try."""
+    refused: bool = False
+    """Whether the last try did not fit, and the holder was told."""
+
+
 @dataclass(slots=True)
 class Reservation:
     """A tenant's claim on a span. `holdings` are the units that it is entitled to, and when."""
@@ -50,6 +63,8 @@ class Reservation:
     """The stream version of the last fact that changed what is intended."""
     waits_since: Instant | None = None
     """When it was queued, if it ever was: its place among those who wait."""
+    renewal: Renewal | None = None
+    """Of one without an end of its own."""
 
     @property
     def holder_id(self) -> ReservationId:

@@ -21,6 +21,7 @@ class Due(IntEnum):
     GRANT_END = 8
     PRESUME = 9
     REBOOT_GRACE = 10
+    RENEW = 11
 
 
 Timer = tuple[Instant, Due, str]

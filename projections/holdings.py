@@ -102,7 +102,10 @@ def _change(held: Held, fact: object, at: Instant) -> None:
     match fact:
         case r.UnitsAssigned(segments=segments):
             add(held, segments)
-        case r.ReservationExtended(end=end, segments=segments):
+        case (
+            r.ReservationExtended(end=end, segments=segments)
+            | r.ReservationRenewed(end=end, segments=segments)
+        ):
             held.end = end
             add(held, segments)
         case r.UnitsReassigned(start=start, end=end, left=left, taken=taken):

@@ -28,13 +28,15 @@ class ReservationRow(NamedTuple):
     reason: str
     intent_version: int
     seq: int
+    open_ended: int
+    """1 when its term is renewed until it is released, else 0."""
 
 
 class Reservations:
     """Where each reservation stands."""
 
     name = "reservations"
-    version = 1
+    version = 2
 
     def __init__(self) -> None:
         """Begin empty."""
@@ -88,6 +90,7 @@ def _first(
         reason,
         0,
         0,
+        0,
     )
 
 
@@ -105,8 +108,12 @@ def _next(row: ReservationRow, fact: OfReservation) -> ReservationRow:
         case r.ReservationHealed():
             state = "confirmed" if row.state == "at-risk" else "active"
             return row._replace(state=state, short_milli=0)
-        case r.ReservationExtended(end=end):
+        case r.ReservationExtended(end=end) | r.ReservationRenewed(end=end):
             return row._replace(end=end)
+        case r.RenewalAgreed():
+            return row._replace(open_ended=1)
+        case r.RenewalStopped():
+            return row._replace(open_ended=0)
         case r.ReservationShrunk(size=size, milli=milli):
             return row._replace(
                 gpus=size.gpus, nodes=size.nodes, share_milli=size.share_milli, milli=milli

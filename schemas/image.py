@@ -23,7 +23,7 @@ from domain.periods import Period, ProviderSpan
 from domain.policy import PoolPolicy
 from domain.pricing import PriceVersion
 from domain.quota import Account, Grant
-from domain.reservation import Holding, Reservation
+from domain.reservation import Holding, Renewal, Reservation
 from domain.sizes import ReservationClass, Shape, Size
 from domain.states import AWAY, OVER, RUNNING, UPCOMING, NodeState, ReservationState
 from domain.timers import Due
@@ -31,7 +31,7 @@ from domain.timespan import FAR_FUTURE, seconds
 from domain.units import Piece
 from schemas.codec import from_plain, to_plain
 
-IMAGE_FORMAT = hashlib.sha256(b"gpuledger ledger image 6").digest()
+IMAGE_FORMAT = hashlib.sha256(b"gpuledger ledger image 7").digest()
 """Bears on what a snapshot means; a snapshot of another format is not read."""
 
 _POOL = ("id", "number", "site", "is_open", "thawed_at")
@@ -52,8 +52,8 @@ _NODE = (
     "intent_version",
 )
 _RESERVATION = tuple(field.name for field in dataclasses.fields(Reservation))
-_KLASS, _SIZE, _SHAPE, _STATE, _HOLDINGS = map(
-    _RESERVATION.index, ("klass", "size", "shape", "state", "holdings")
+_KLASS, _SIZE, _SHAPE, _STATE, _HOLDINGS, _RENEWAL = map(
+    _RESERVATION.index, ("klass", "size", "shape", "state", "holdings", "renewal")
 )
 _CLASSES = {each.value: each for each in ReservationClass}
 _STATES = {each.value: each for each in ReservationState}
@@ -205,6 +205,7 @@ def _reservation(reservation: Reservation, sizes: _Distinct, shapes: _Distinct) 
         "state": reservation.state.value,
         "tags": dict(reservation.tags),
         "holdings": _holdings(reservation.holdings),
+        "renewal": _plain(reservation.renewal) if reservation.renewal else None,
     }
     return [told[n] if n in told else getattr(reservation, n) for n in _RESERVATION]
 
@@ -337,6 +338,8 @@ def _restore_reservation(
     row[_SHAPE] = shapes[row[_SHAPE]]
     row[_STATE] = _STATES[row[_STATE]]
     row[_HOLDINGS] = _holdings_from(row[_HOLDINGS])
+    if row[_RENEWAL] is not None:
+        row[_RENEWAL] = from_plain(Renewal)(row[_RENEWAL])
     r = Reservation(*row)
     ledger.reservations[r.id] = r
     if r.state in OVER and not r.holdings and r.id not in ledger.possessions:
@@ -361,6 +364,8 @@ def _restore_timers(ledger: Ledger, r: Reservation) -> None:
         ledger.timers.set(r.start, Due.START, r.id)
     if r.state in _TIMED:
         ledger.timers.set(r.end, Due.GIVE_WAY if r.order_id else Due.END, r.id)
+    if r.renewal is not None and r.renewal.due is not None:
+        ledger.timers.set(r.renewal.due, Due.RENEW, r.id)
     inner = {e for h in r.holdings for e in (h.start, h.end) if r.start < e < r.end}
     for edge in sorted(inner):
         ledger.timers.set(edge, Due.RECHECK, r.id)

@@ -27,7 +27,10 @@ def reserve(
     gpus: Annotated[int, typer.Option(help="GPUs; more than a node has become whole nodes")] = 0,
     nodes: Annotated[int, typer.Option(help="whole nodes")] = 0,
     share: Annotated[int, typer.Option(help="thousandths of one GPU")] = 0,
-    length: Annotated[str, typer.Option("--for", help="90m, 4h, 2d")] = "1h",
+    length: Annotated[str, typer.Option("--for", help="90m, 4h, 2d; an hour")] = "",
+    until_released: Annotated[
+        bool, typer.Option("--until-released", help="no end: its term is renewed")
+    ] = False,
     start: Annotated[str, typer.Option("--from", help="now, tomorrow 09:00, ISO")] = "now",
     zone: Annotated[str, typer.Option(help="an IANA zone for --from")] = "",
     pool: Annotated[str, typer.Option(help="the pool")] = "main",
@@ -42,6 +45,8 @@ def reserve(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="tell, book nothing")] = False,
 ) -> None:
     """Book units over a window."""
+    if until_released and length:
+        raise typer.BadParameter("give either --for or --until-released")
     size = {
         name: value
         for name, value in (("gpus", gpus), ("nodes", nodes), ("share_milli", share))
@@ -53,7 +58,8 @@ def reserve(
         "pool_id": pool,
         "size": size or {"gpus": 1},
         "start": instant(start, zone),
-        "duration_seconds": duration(length),
+        "duration_seconds": None if until_released else duration(length or "1h"),
+        "until_released": until_released,
         "klass": klass,
         "shape": shape,
         "hold_seconds": duration(hold) if hold else None,
@@ -80,6 +86,7 @@ def show(reservation_id: Id) -> None:
     title = ", ".join(
         f"{name} {content[name]}" for name in ("tenant_id", "state", "klass", "start", "end")
     )
+    title += ", until released" if content["open_ended"] else ""
     tell(
         content, content["units"], ("node_id", "first_milli", "width_milli", "start", "end"), title
     )
@@ -114,6 +121,12 @@ def shrink(
 ) -> None:
     """Keep less of it."""
     command(f"/v1/reservations/{reservation_id}/shrink", {"keep": {"gpus": gpus, "nodes": nodes}})
+
+
+@verb("stop-renewing")
+def stop_renewing(reservation_id: Id) -> None:
+    """Let an open-ended one end with the term that it has."""
+    command(f"/v1/reservations/{reservation_id}/stop-renewing", {})
 
 
 @verb("give-back")

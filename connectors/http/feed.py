@@ -79,6 +79,8 @@ def _event(row: dict[str, Any]) -> Event:
     lines = [f"reservation {row['reservation_id']}", f"tenant {row['tenant_id']}", row["klass"]]
     if row["short_milli"]:
         lines.append(f"short by {row['short_milli'] / 1000:g} GPUs")
+    if row["open_ended"]:
+        lines.append("until released: the end is that of its present term")
     event.add("description", "\n".join(lines))
     event.add("location", row["pool_id"])
     event.add("status", _STATUS.get(ReservationState(row["state"]), "CONFIRMED"))

@@ -20,7 +20,7 @@ _FEED = (
     "SELECT r.reservation_id, r.tenant_id, r.pool_id, r.klass, r.state, r.milli, r.short_milli,"
     " r.start, CASE WHEN r.state IN ('given-back', 'released') THEN coalesce((SELECT max(c.\"end\")"
     ' FROM calendar c WHERE c.reservation_id = r.reservation_id), r.start) ELSE r."end" END AS "end",'
-    " r.intent_version, j.recorded_at"
+    " r.intent_version, r.open_ended, j.recorded_at"
     " FROM reservation r JOIN journal j ON j.shard = 0 AND j.seq = r.seq"
 )
 """Reservations with their real end, and when the last fact about each was recorded."""

@@ -42,6 +42,7 @@ ROUTES: tuple[Route, ...] = (
     Route("/v1/reservations/{reservation_id}/confirm", c.ConfirmHold),
     Route("/v1/reservations/{reservation_id}/extend", c.ExtendReservation),
     Route("/v1/reservations/{reservation_id}/shrink", c.ShrinkReservation),
+    Route("/v1/reservations/{reservation_id}/stop-renewing", c.StopRenewing),
     Route("/v1/reservations/{reservation_id}/give-back", c.GiveBack),
     Route("/v1/reservations/{reservation_id}/cancel", c.CancelReservation),
     Route("/v1/reports/applied", c.ReportApplied),

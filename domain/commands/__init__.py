@@ -35,6 +35,7 @@ from domain.commands.reservation import (
     GiveBack,
     RequestReservation,
     ShrinkReservation,
+    StopRenewing,
 )
 from domain.commands.subject import EraseSubject
 from domain.commands.tenant import (
@@ -73,6 +74,7 @@ Command = (
     | ConfirmHold
     | ExtendReservation
     | ShrinkReservation
+    | StopRenewing
     | GiveBack
     | CancelReservation
     | ReportApplied
@@ -135,6 +137,7 @@ __all__ = [
     "RetireNode",
     "SealPeriod",
     "ShrinkReservation",
+    "StopRenewing",
     "TagTenant",
     "TestNode",
     "Thaw",

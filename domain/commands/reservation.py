@@ -27,6 +27,8 @@ class RequestReservation:
     tags: Mapping[str, str] = field(default_factory=dict)
     offers_max: int = 3
     """How many windows that would fit are looked for when there is no capacity."""
+    until_released: bool = False
+    """Without an end of its own: neither end nor duration is given, terms are renewed instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,14 @@ class ShrinkReservation:
 
     reservation_id: ReservationId
     keep: Size
+    expected_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StopRenewing:
+    """Let an open-ended reservation end with the term that it has."""
+
+    reservation_id: ReservationId
     expected_version: int | None = None
 
 

@@ -6,6 +6,7 @@ from domain.commands.reservation import RequestReservation
 from domain.consent import OverflowMode
 from domain.decide.placing import find_units
 from domain.decide.preempting import make_way
+from domain.decide.renewing import agree
 from domain.decide.requesting import OFFERS_MAX, Request, check
 from domain.decide.transcript import Transcript
 from domain.facts.reservation import ReservationConfirmed, ReservationHeld, ReservationQueued
@@ -122,9 +123,11 @@ def _book(t: Transcript, request: Request, segments: tuple[Segment, ...]) -> Non
     )
     if command.hold_seconds is None:
         t.write(ReservationConfirmed(*asked))
-        return
-    until = min(t.second + seconds(command.hold_seconds), request.span.end)
-    t.write(ReservationHeld(*asked, until=Instant(until)))
+    else:
+        until = min(t.second + seconds(command.hold_seconds), request.span.end)
+        t.write(ReservationHeld(*asked, until=Instant(until)))
+    if command.until_released:
+        agree(t, reservation_id, request.pool)
 
 
 def _is_movable(t: Transcript, request: Request) -> bool:
@@ -150,9 +153,10 @@ def _is_movable(t: Transcript, request: Request) -> bool:
 
 def _queue(t: Transcript, request: Request) -> None:
     command = request.command
+    reservation_id = ReservationId(t.new_id("reservation"))
     t.write(
         ReservationQueued(
-            ReservationId(t.new_id("reservation")),
+            reservation_id,
             command.tenant_id,
             command.pool_id,
             request.klass,
@@ -165,6 +169,8 @@ def _queue(t: Transcript, request: Request) -> None:
             Reason.CAPACITY.code,
         )
     )
+    if command.until_released:
+        agree(t, reservation_id, request.pool)
 
 
 def _no_capacity(t: Transcript, request: Request) -> Refusal:

@@ -3,6 +3,7 @@
 from domain.decide.failing import heal, tell_shortage
 from domain.decide.health import fail_node, reboot_overdue
 from domain.decide.nodes import end_maintenance
+from domain.decide.renewing import renew
 from domain.decide.reservations import end_reservation
 from domain.decide.transcript import Transcript
 from domain.facts.hardware import ReleasePresumed
@@ -49,6 +50,8 @@ def fire(t: Transcript, timer: Timer) -> None:
             _expire(t, GrantId(subject), due)
         case Due.PRESUME:
             _presume(t, ReservationId(subject))
+        case Due.RENEW:
+            renew(t, ReservationId(subject), due)
 
 
 def _end(t: Transcript, reservation_id: ReservationId, due: Instant) -> None:

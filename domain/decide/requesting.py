@@ -84,7 +84,8 @@ def _tenant_open(t: Transcript, command: RequestReservation) -> Refusal | None:
 def _window(t: Transcript, command: RequestReservation, pool: Pool) -> Timespan | Refusal:
     """The window that is meant: a start of none, or of just now, means the present second."""
     start = t.second if command.start is None else command.start
-    past = seconds(START_PAST_SECONDS_MAX)
+    if command.until_released:
+        return _first_term(t, command, pool, start)
     if (command.end is None) == (command.duration_seconds is None):
         problem = "give either the end or the duration"
         return refuse(Reason.WINDOW_INVALID, problem=problem)
@@ -95,7 +96,24 @@ def _window(t: Transcript, command: RequestReservation, pool: Pool) -> Timespan 
         if not 0 < duration <= pool.policy.window_seconds_max:
             return _too_long(pool, duration)
         end = Instant(start + seconds(duration))
-    if t.second - past <= start < t.second:
+    return _allowed(t, pool, Timespan(start, end))
+
+
+def _first_term(
+    t: Transcript, command: RequestReservation, pool: Pool, start: Instant
+) -> Timespan | Refusal:
+    """Without an end: the first term of the pool's policy."""
+    if command.end is not None or command.duration_seconds is not None:
+        problem = "what is booked until it is released has neither end nor duration"
+        return refuse(Reason.WINDOW_INVALID, problem=problem)
+    end = Instant(start + seconds(pool.policy.term_seconds))
+    return _allowed(t, pool, Timespan(start, end))
+
+
+def _allowed(t: Transcript, pool: Pool, span: Timespan) -> Timespan | Refusal:
+    """The window, if the pool's policy allows it; a start of just now is the present second."""
+    start, end = span.start, span.end
+    if t.second - seconds(START_PAST_SECONDS_MAX) <= start < t.second:
         start = t.second
     span = Timespan(start, end)
     refusal = checks.whole_seconds(span)

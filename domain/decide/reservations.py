@@ -8,8 +8,10 @@ from domain.commands.reservation import (
     ExtendReservation,
     GiveBack,
     ShrinkReservation,
+    StopRenewing,
 )
 from domain.decide import checks
+from domain.decide.accounts import within_account
 from domain.decide.failing import heal, tell_shortage
 from domain.decide.nodes import settle_drain
 from domain.decide.placing import fits_with
@@ -32,10 +34,17 @@ from domain.states import RUNNING, UPCOMING, ReservationState
 from domain.timespan import Instant, Timespan, seconds
 from domain.units import MILLI_PER_GPU, Piece, Segment
 
-Altering = ConfirmHold | ExtendReservation | ShrinkReservation | GiveBack | CancelReservation
+Altering = (
+    ConfirmHold
+    | ExtendReservation
+    | ShrinkReservation
+    | StopRenewing
+    | GiveBack
+    | CancelReservation
+)
 
 
-def _found(t: Transcript, command: Altering) -> Reservation | Refusal:
+def found_of(t: Transcript, command: Altering) -> Reservation | Refusal:
     """The reservation that is meant, as the caller last saw it."""
     reservation = t.ledger.reservations.get(command.reservation_id)
     if reservation is None:
@@ -44,20 +53,21 @@ def _found(t: Transcript, command: Altering) -> Reservation | Refusal:
     return stale or reservation
 
 
-def _wrong_state(reservation: Reservation, verb: str) -> Refusal:
+def wrong_state(reservation: Reservation, verb: str) -> Refusal:
+    """A reservation whose state does not allow a verb."""
     state = reservation.state.value
     return refuse(Reason.WRONG_STATE, kind="reservation", id=reservation.id, state=state, verb=verb)
 
 
 def confirm_hold(t: Transcript, command: ConfirmHold) -> Refusal | None:
     """A hold becomes binding, unless it has lapsed."""
-    found = _found(t, command)
+    found = found_of(t, command)
     if isinstance(found, Refusal):
         return found
     if found.state in UPCOMING:
         return None
     if found.state is not ReservationState.HELD:
-        return _wrong_state(found, "confirm")
+        return wrong_state(found, "confirm")
     refusal = checks.not_frozen(t.ledger, found.pool_id, Act.BOOKINGS)
     if refusal:
         return refusal
@@ -67,11 +77,11 @@ def confirm_hold(t: Transcript, command: ConfirmHold) -> Refusal | None:
 
 def extend_reservation(t: Transcript, command: ExtendReservation) -> Refusal | None:
     """A reservation ends later on the units that it has, if they are free and quota allows."""
-    found = _found(t, command)
+    found = found_of(t, command)
     if isinstance(found, Refusal):
         return found
     if found.state not in (UPCOMING | RUNNING) - {ReservationState.LEAVING} or found.order_id:
-        return _wrong_state(found, "extend")
+        return wrong_state(found, "extend")
     refusal = checks.not_frozen(t.ledger, found.pool_id, Act.BOOKINGS) or _longer(
         t, found, command.end
     )
@@ -103,42 +113,34 @@ def _longer(t: Transcript, found: Reservation, end: Instant) -> Refusal | None:
     if end > t.second + seconds(policy.horizon_seconds):
         problem = f"the window ends beyond the horizon of {policy.horizon_seconds} seconds"
         return refuse(Reason.WINDOW_INVALID, problem=problem)
-    if found.klass is ReservationClass.OVERFLOW:
-        return None
-    for account in t.ledger.chain(found.tenant_id, found.pool_id):
-        short = account.shortfall(found.klass, span, found.milli) if account.grants else None
-        if short:
-            return refuse(
-                Reason.QUOTA,
-                tenant_id=short.tenant_id,
-                limit_milli=short.limit_milli,
-                left_milli=short.left_milli,
-                asked_milli=found.milli,
-                at=short.at,
-            )
-    return None
+    return within_account(t, found, span)
 
 
 def _extension_blocked(
     t: Transcript, found: Reservation, pieces: tuple[Piece, ...], end: Instant
 ) -> Refusal | None:
     """Someone else holds one of the units in the time that is asked for."""
+    if stays_free(t, found, pieces, end):
+        return None
+    return refuse(Reason.CAPACITY, asked_milli=found.milli, free_milli=0, at=found.end)
+
+
+def stays_free(t: Transcript, found: Reservation, pieces: tuple[Piece, ...], end: Instant) -> bool:
+    """Whether units that a reservation has at its end are nobody else's up to a later one."""
     gap = seconds(t.ledger.pools[found.pool_id].policy.gap_seconds)
     reach = Timespan(Instant(found.end + gap), Instant(end + gap))
-    for piece in pieces:
-        node = t.ledger.nodes[piece.node_id]
-        if not node.is_bookable or not fits_with(t, piece, reach):
-            return refuse(Reason.CAPACITY, asked_milli=found.milli, free_milli=0, at=found.end)
-    return None
+    return all(
+        t.ledger.nodes[piece.node_id].is_bookable and fits_with(t, piece, reach) for piece in pieces
+    )
 
 
 def shrink_reservation(t: Transcript, command: ShrinkReservation) -> Refusal | None:
     """A reservation asks for less from now on; the last of its units are let go first."""
-    found = _found(t, command)
+    found = found_of(t, command)
     if isinstance(found, Refusal):
         return found
     if found.state not in UPCOMING | RUNNING or found.order_id:
-        return _wrong_state(found, "shrink")
+        return wrong_state(found, "shrink")
     pool = t.ledger.pools[found.pool_id]
     keep = parts_of(command.keep, max(1, pool.node_gpus(found.shape.models)))
     now = max(t.second, found.start)
@@ -208,13 +210,13 @@ def _last(found: Reservation, at: Instant, milli: int) -> tuple[Piece, ...] | No
 
 def give_back(t: Transcript, command: GiveBack) -> Refusal | None:
     """A running reservation ends now."""
-    found = _found(t, command)
+    found = found_of(t, command)
     if isinstance(found, Refusal):
         return found
     if found.state is ReservationState.GIVEN_BACK:
         return None
     if found.state not in RUNNING:
-        return _wrong_state(found, "give back")
+        return wrong_state(found, "give back")
     t.write(ReservationGivenBack(found.id))
     end_reservation(t, found, ReservationState.GIVEN_BACK, "tenant", t.second)
     return None
@@ -222,13 +224,13 @@ def give_back(t: Transcript, command: GiveBack) -> Refusal | None:
 
 def cancel_reservation(t: Transcript, command: CancelReservation) -> Refusal | None:
     """A reservation that has not started is called off."""
-    found = _found(t, command)
+    found = found_of(t, command)
     if isinstance(found, Refusal):
         return found
     if found.state is ReservationState.CANCELLED:
         return None
     if found.state not in UPCOMING | {ReservationState.HELD, ReservationState.QUEUED}:
-        return _wrong_state(found, "cancel")
+        return wrong_state(found, "cancel")
     t.write(ReservationCancelled(found.id))
     end_reservation(t, found, ReservationState.CANCELLED, "tenant", t.second)
     return None

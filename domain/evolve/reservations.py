@@ -1,5 +1,7 @@
 """How the facts of reservations change the ledger."""
 
+from dataclasses import replace
+
 from domain.evolve.holding import (
     commit,
     count_live,
@@ -12,11 +14,11 @@ from domain.evolve.holding import (
 )
 from domain.facts import reservation as facts
 from domain.ledger import Ledger
-from domain.reservation import Reservation, holdings_of
+from domain.reservation import Renewal, Reservation, holdings_of
 from domain.states import ReservationState
 from domain.timers import Due
-from domain.timespan import Instant, Timespan, seconds
-from domain.units import Segment
+from domain.timespan import MICROSECONDS, Instant, Timespan, seconds
+from domain.units import Piece, Segment
 
 Asked = facts.ReservationHeld | facts.ReservationConfirmed | facts.ReservationQueued
 
@@ -71,7 +73,9 @@ def held(ledger: Ledger, fact: facts.ReservationHeld, at: Instant) -> None:
 
 def confirmed(ledger: Ledger, fact: facts.ReservationConfirmed, at: Instant) -> None:
     """Units are promised; the start and the end are due."""
-    _bind(ledger, fact)
+    reservation = _bind(ledger, fact)
+    if reservation.renewal is not None:
+        _catch_up(ledger, reservation, reservation.renewal, at)
     ledger.timers.set(fact.start, Due.START, fact.reservation_id)
     ledger.timers.set(fact.end, Due.END, fact.reservation_id)
 
@@ -83,6 +87,8 @@ def hold_confirmed(ledger: Ledger, fact: facts.HoldConfirmed, at: Instant) -> No
     step(ledger, reservation, ReservationState.CONFIRMED)
     ledger.timers.set(reservation.start, Due.START, reservation.id)
     ledger.timers.set(reservation.end, Due.END, reservation.id)
+    if reservation.renewal is not None:
+        _catch_up(ledger, reservation, reservation.renewal, at)
 
 
 def queued(ledger: Ledger, fact: facts.ReservationQueued, at: Instant) -> None:
@@ -92,19 +98,26 @@ def queued(ledger: Ledger, fact: facts.ReservationQueued, at: Instant) -> None:
     ledger.timers.set(fact.end, Due.END, fact.reservation_id)
 
 
-def extended(ledger: Ledger, fact: facts.ReservationExtended, at: Instant) -> None:
+def extended(
+    ledger: Ledger, fact: facts.ReservationExtended | facts.ReservationRenewed, at: Instant
+) -> None:
     """The window ends later, and the former end is no longer due."""
     reservation = ledger.reservations[fact.reservation_id]
     commit(ledger, reservation, reservation.end, fact.end, reservation.milli)
-    _ungap(ledger, reservation)
+    _ungap(ledger, reservation, {piece for segment in fact.segments for piece in segment.pieces})
     take(ledger, reservation, holdings_of(fact.segments, _gap(ledger, reservation)))
     ledger.undo.set(reservation, "end", fact.end)
     ledger.timers.set(fact.end, Due.END, reservation.id)
+    if reservation.renewal is not None:
+        due = Instant(fact.end - seconds(reservation.renewal.notice_seconds))
+        _renew_at(ledger, reservation, replace(reservation.renewal, due=due, refused=False))
 
 
-def _ungap(ledger: Ledger, reservation: Reservation) -> None:
-    """What is about to be extended needs no gap at its former end."""
-    gapped = tuple(h for h in reservation.holdings if h.gap and h.end == reservation.end)
+def _ungap(ledger: Ledger, reservation: Reservation, kept_on: set[Piece]) -> None:
+    """What goes on behind its former end needs no gap there."""
+    gapped = tuple(
+        h for h in reservation.holdings if h.gap and h.end == reservation.end and h.piece in kept_on
+    )
     if not gapped:
         return
     bare = tuple(type(h)(h.piece, h.start, h.end, 0) for h in gapped)
@@ -112,6 +125,40 @@ def _ungap(ledger: Ledger, reservation: Reservation) -> None:
     ledger.hold(reservation, bare)
     kept = tuple(h for h in reservation.holdings if h not in gapped)
     ledger.undo.set(reservation, "holdings", kept + bare)
+
+
+def renewal_agreed(ledger: Ledger, fact: facts.RenewalAgreed, at: Instant) -> None:
+    """The window is a term, and its renewal is due before its end."""
+    reservation = ledger.reservations[fact.reservation_id]
+    due = Instant(reservation.end - seconds(fact.notice_seconds))
+    terms = (fact.term_seconds, fact.notice_seconds, fact.retry_seconds)
+    _renew_at(ledger, reservation, Renewal(*terms, due))
+
+
+def renewal_refused(ledger: Ledger, fact: facts.RenewalRefused, at: Instant) -> None:
+    """The next try is due, if there is time for one."""
+    reservation = ledger.reservations[fact.reservation_id]
+    assert reservation.renewal is not None
+    renewal = replace(reservation.renewal, due=fact.again_at, refused=True)
+    _renew_at(ledger, reservation, renewal)
+
+
+def renewal_stopped(ledger: Ledger, fact: facts.RenewalStopped, at: Instant) -> None:
+    """The window has an end."""
+    ledger.undo.set(ledger.reservations[fact.reservation_id], "renewal", None)
+
+
+def _renew_at(ledger: Ledger, reservation: Reservation, renewal: Renewal) -> None:
+    ledger.undo.set(reservation, "renewal", renewal)
+    if renewal.due is not None:
+        ledger.timers.set(renewal.due, Due.RENEW, reservation.id)
+
+
+def _catch_up(ledger: Ledger, reservation: Reservation, renewal: Renewal, at: Instant) -> None:
+    """A renewal that fell due while nothing was binding is due now, on the second."""
+    if renewal.due is not None and renewal.due < at:
+        second = Instant(at - at % MICROSECONDS)
+        _renew_at(ledger, reservation, replace(renewal, due=second))
 
 
 def shrunk(ledger: Ledger, fact: facts.ReservationShrunk, at: Instant) -> None:

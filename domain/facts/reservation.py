@@ -95,6 +95,42 @@ class ReservationExtended(OfReservation):
 
 
 @dataclass(frozen=True, slots=True)
+class RenewalAgreed(OfReservation):
+    """A reservation has no end of its own: its term is renewed ahead of its end until it is released."""
+
+    reservation_id: ReservationId
+    term_seconds: int
+    notice_seconds: int
+    retry_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationRenewed(OfReservation):
+    """An open-ended reservation got a further term, on the units of these segments."""
+
+    reservation_id: ReservationId
+    end: Instant
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RenewalRefused(OfReservation):
+    """A further term does not fit as things stand; unless it does later, the reservation ends with its term."""
+
+    reservation_id: ReservationId
+    reason: str
+    evidence: Mapping[str, str]
+    again_at: Instant | None
+
+
+@dataclass(frozen=True, slots=True)
+class RenewalStopped(OfReservation):
+    """An open-ended reservation is renewed no more: it ends with the term that it has."""
+
+    reservation_id: ReservationId
+
+
+@dataclass(frozen=True, slots=True)
 class ReservationShrunk(OfReservation):
     """A reservation asks for less from an instant on; the pieces it gave up are free."""
 

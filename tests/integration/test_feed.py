@@ -108,6 +108,7 @@ def test_what_was_given_back_at_once_takes_no_time() -> None:
         "state": "given-back",
         "milli": 250,
         "short_milli": 0,
+        "open_ended": 0,
         "start": start,
         "end": start,
         "intent_version": 2,

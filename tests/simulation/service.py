@@ -84,10 +84,12 @@ class Simulation:
             raise Crash(name)
 
     def set_up(self) -> None:
+        term = {"term_seconds": 7200, "term_notice_seconds": 1800, "term_retry_seconds": 600}
         gap = self.random.choice((0, 0, 300))
         grace = self.random.choice((0, 600))
         breaker = self.random.choice((100, 100, 40))
-        self.send([b.open_pool(gap_seconds=gap, grace_seconds=grace, breaker_percent=breaker)])
+        braked = {"grace_seconds": grace, "breaker_percent": breaker}
+        self.send([b.open_pool(gap_seconds=gap, **braked, **term)])
         self.send([b.join(f"n{n}", rack=f"r{n % 2}") for n in range(NODES)])
         for name in TENANTS:
             self.send(
@@ -160,15 +162,17 @@ class Simulation:
         )
         start = self.random.choice((None, *range(12)))
         first = None if start is None else Instant(self.second() + start * 10 * MINUTE)
+        is_open_ended = self.random.random() < 0.08
         return c.RequestReservation(
             TenantId(self.random.choice(TENANTS)),
             b.POOL,
             size,
             first,
-            duration_seconds=self.random.choice((1, 600, 3600, 7200)),
+            duration_seconds=None if is_open_ended else self.random.choice((1, 600, 3600, 7200)),
             klass=self.random.choice((ReservationClass.GUARANTEED, ReservationClass.BORROWED)),
             hold_seconds=self.random.choice((None, None, None, 300)),
             offers_max=self.random.choice((0, 2)),
+            until_released=is_open_ended,
         )
 
     def second(self) -> int:
@@ -184,6 +188,7 @@ class Simulation:
                 c.ConfirmHold(found.id),
                 c.CancelReservation(found.id),
                 c.GiveBack(found.id),
+                c.StopRenewing(found.id),
                 c.ExtendReservation(found.id, Instant(found.end + 30 * MINUTE)),
                 c.ShrinkReservation(found.id, Size(gpus=1)),
                 c.Preempt(b.POOL, (found.id,), "test"),
