@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from domain.ids import PoolId, ReservationId, TenantId
 from domain.pricing import PriceVersion, Rate, SkuMeter, UnusedSplit
 from domain.timespan import FAR_FUTURE, Instant
-from projections.consumption import Booking, Line, TenantLife, Terms
+from projections.consumption import Booking, Line
+from projections.terms import TenantLife, Terms
 
 HOUR_MS = 3_600_000
 T0_MS = 1_767_225_600_000

@@ -33,10 +33,17 @@ class SkuMeter(StrEnum):
     OVERRUN = "overrun"
     SHORTAGE = "shortage"
     LENT = "lent"
+    CANCELLED = "cancelled"
+    SHRUNK = "shrunk"
+    GIVEN_BACK = "given_back"
+    PREEMPTED = "preempted"
 
 
-CREDITS = frozenset({SkuMeter.SHORTAGE, SkuMeter.LENT})
+CREDITS = frozenset({SkuMeter.SHORTAGE, SkuMeter.LENT, SkuMeter.PREEMPTED})
 """Meters that are paid to the tenant, not by it: their prices count against its charges."""
+
+FORGONE = frozenset({SkuMeter.CANCELLED, SkuMeter.SHRUNK, SkuMeter.GIVEN_BACK, SkuMeter.PREEMPTED})
+"""Meters of booked time that its holder let go of, or had to."""
 
 
 class UnusedSplit(StrEnum):
@@ -49,12 +56,17 @@ class UnusedSplit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What an hour of one GPU of a model costs on one meter; an empty model means any."""
+    """What an hour of one GPU of a model costs on one meter; an empty model means any.
+
+    With a notice it holds for what was booked (or, on a meter of forgone time, let go) at least
+    so long before.
+    """
 
     meter: SkuMeter
     list_price: str
     model: str = ""
     discount_percent: str = "0"
+    notice_seconds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +88,19 @@ class PriceVersion:
         """When it holds."""
         return Timespan(self.start, self.end)
 
-    def rate_of(self, meter: SkuMeter, model: str) -> Rate | None:
-        """The rate of a model on a meter: its own before that of any model; None if it is free."""
-        found = None
-        for rate in self.rates:
-            if rate.meter is meter and rate.model in {"", model}:
-                found = rate if found is None or rate.model else found
-        return found
+    def rate_of(self, meter: SkuMeter, model: str, notice_seconds: int = 0) -> Rate | None:
+        """The rate of a model on a meter at a notice; None if it is free.
+
+        A model's own rates come before those of any model, then the longest notice that was kept.
+        """
+        fitting = (
+            rate
+            for rate in self.rates
+            if rate.meter is meter
+            and rate.model in {"", model}
+            and rate.notice_seconds <= notice_seconds
+        )
+        return max(fitting, key=lambda rate: (rate.model, rate.notice_seconds), default=None)
 
 
 def price_of(text: str) -> Decimal | None:
@@ -155,11 +173,11 @@ def overpaid(lender: PriceVersion, borrower: PriceVersion) -> Rate | None:
 
 def _debit(version: PriceVersion, model: str) -> Decimal:
     """The least that a version charges for borrowed time of a model; of every model when empty."""
-    generic = version.rate_of(SkuMeter.BORROWED, model)
-    found = [contracted(generic) if generic else Decimal(0)]
-    if not model:
-        found += [contracted(rate) for rate in version.rates if rate.meter is SkuMeter.BORROWED]
-    return min(found)
+    borrowed = [rate for rate in version.rates if rate.meter is SkuMeter.BORROWED]
+    models = {model} if model else {"", *(rate.model for rate in borrowed)}
+    notices = {0, *(rate.notice_seconds for rate in borrowed)}
+    rates = (version.rate_of(SkuMeter.BORROWED, m, n) for m in models for n in notices)
+    return min(contracted(rate) if rate else Decimal(0) for rate in rates)
 
 
 def _share(mine: tuple[TenantId, ...], others: tuple[TenantId, ...]) -> bool:

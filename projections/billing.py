@@ -57,7 +57,7 @@ class Billing:
     """What finance has decided."""
 
     name = "billing"
-    version = 2
+    version = 3
 
     def __init__(self) -> None:
         """Begin empty."""
@@ -113,10 +113,11 @@ class Billing:
         """Nothing is left over."""
 
 
-def _told(rate: Rate) -> dict[str, str]:
+def _told(rate: Rate) -> dict[str, str | int]:
     return {
         "meter": rate.meter.value,
         "model": rate.model,
         "list_price": rate.list_price,
         "discount_percent": rate.discount_percent,
+        "notice_seconds": rate.notice_seconds,
     }

@@ -7,24 +7,24 @@ pool) and shortage (promised but not delivered).
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from domain.facts import billing, hardware, tenant
+from domain.facts import hardware
 from domain.facts import reservation as r
 from domain.facts.fact import OfNode, OfReservation
-from domain.facts.pool import PoolHoursClosed, PoolOpened
 from domain.ids import PoolId, ReservationId, TenantId
-from domain.periods import Period, PeriodState
-from domain.pricing import PriceVersion, SkuMeter
+from domain.pricing import FORGONE, SkuMeter
 from domain.record import Recorded
-from domain.timespan import FAR_FUTURE, Instant
+from domain.timespan import Instant
 from domain.units import Piece
+from projections.forgone import Forgone, Gone, notice
 from projections.holdings import Held
 from projections.lending import Hour, Quotas, lent
 from projections.machines import Gpu, Machine, Run
 from projections.meter import Meter
+from projections.terms import Terms
 from projections.usage import Usage
 
 POSSESSED = {
@@ -49,6 +49,8 @@ class Line(NamedTuple):
     reservation_id: ReservationId
     model: str
     gpu_microseconds: int
+    notice_seconds: int = 0
+    """How long before its start it was booked; of forgone time, how long before it was let go."""
 
 
 @dataclass(slots=True)
@@ -62,98 +64,13 @@ class Booking:
     seq_to: int
     milli: int
     model: str
+    notice_seconds: int = 0
+    """How long before its start it was booked."""
     is_observed: bool = False
     """Whether anybody ever looked whether its units were occupied."""
     promised: int = 0
     delivered: int = 0
     short: int = 0
-
-
-@dataclass(slots=True)
-class TenantLife:
-    """A tenant as billing knows it."""
-
-    parent_id: TenantId | None
-    since: Instant
-    until: Instant = FAR_FUTURE
-
-
-@dataclass(slots=True)
-class Terms:
-    """Everything besides usage that charges depend on."""
-
-    books: dict[str, tuple[PriceVersion, ...]] = field(default_factory=dict)
-    periods: dict[TenantId, tuple[Period, ...]] = field(default_factory=dict)
-    tenants: dict[TenantId, TenantLife] = field(default_factory=dict)
-    seals: dict[tuple[TenantId, Instant], billing.PeriodClosed] = field(default_factory=dict)
-    seal_seqs: dict[tuple[TenantId, Instant], int] = field(default_factory=dict)
-    """Where each seal stands in the log."""
-    sites: dict[PoolId, str] = field(default_factory=dict)
-    pool_hours: list[PoolHoursClosed] = field(default_factory=list)
-    provider_invoices: list[billing.ProviderInvoiceImported] = field(default_factory=list)
-
-    def account_of(self, tenant_id: TenantId) -> TenantId:
-        """The billing account of a tenant: its outermost ancestor."""
-        life = self.tenants[tenant_id]
-        return tenant_id if life.parent_id is None else self.account_of(life.parent_id)
-
-    def chain(self, tenant_id: TenantId) -> Iterator[TenantId]:
-        """A tenant and those that it lies in, narrowest first."""
-        name: TenantId | None = tenant_id
-        while name is not None:
-            yield name
-            name = self.tenants[name].parent_id
-
-    def members(self, tenant_id: TenantId, start: Instant, end: Instant) -> tuple[TenantId, ...]:
-        """The tenants directly inside one that lived in a span, by name."""
-        found = (
-            name
-            for name, life in self.tenants.items()
-            if life.parent_id == tenant_id and life.since < end and start < life.until
-        )
-        return tuple(sorted(found))
-
-    def apply(self, recorded: Recorded) -> None:
-        """Fold one fact."""
-        match recorded.fact:
-            case billing.PriceBookPublished() as fact:
-                version = PriceVersion(
-                    fact.book_id,
-                    fact.version,
-                    fact.currency,
-                    fact.start,
-                    fact.end,
-                    fact.tenant_ids,
-                    fact.rates,
-                    fact.unused_split,
-                    fact.corrects,
-                )
-                self.books[fact.book_id] = (*self.books.get(fact.book_id, ()), version)
-            case billing.PeriodClosing() as fact:
-                state = PeriodState.CLOSING
-                bounds = (fact.tenant_id, fact.start, fact.end, fact.zone, fact.settlement)
-                period = Period(*bounds, state, recorded.seq)
-                had = self.periods.get(fact.tenant_id, ())
-                self.periods[fact.tenant_id] = (*had, period)
-            case billing.PeriodClosed() as fact:
-                *before, last = self.periods[fact.tenant_id]
-                bounds = (last.tenant_id, last.start, last.end, last.zone, last.settlement)
-                closed = Period(*bounds, PeriodState.CLOSED, last.cutoff_seq, fact.row_root)
-                self.periods[fact.tenant_id] = (*before, closed)
-                self.seals[fact.tenant_id, fact.start] = fact
-                self.seal_seqs[fact.tenant_id, fact.start] = recorded.seq
-            case tenant.TenantRegistered(tenant_id=name, parent_id=parent):
-                self.tenants[name] = TenantLife(parent, recorded.occurred_at)
-            case tenant.TenantClosed(tenant_id=name):
-                self.tenants[name].until = recorded.occurred_at
-            case PoolOpened(pool_id=pool_id, site=site):
-                self.sites[pool_id] = site
-            case billing.ProviderInvoiceImported() as fact:
-                self.provider_invoices.append(fact)
-            case PoolHoursClosed() as fact:
-                self.pool_hours.append(fact)
-            case _:
-                pass
 
 
 class Consumption(Usage):
@@ -170,6 +87,7 @@ class Consumption(Usage):
         self.seq = 0
         self.last = Instant(0)
         """The latest instant that the facts speak of as past."""
+        self._forgone = Forgone()
         self._occupied: dict[ReservationId, list[tuple[Piece, int]]] = {}
         self._overruns: dict[ReservationId, list[tuple[Piece, str]]] = {}
 
@@ -186,10 +104,42 @@ class Consumption(Usage):
         self.close(until)
         self.billed.settle(until // 1000)
         lines = [
-            Line(PoolId(pool), start, TenantId(who), meter, ReservationId(held), model, amount)
+            Line(
+                PoolId(pool),
+                start,
+                TenantId(who),
+                meter,
+                ReservationId(held),
+                model,
+                amount,
+                self.bookings[held].notice_seconds,
+            )
             for (pool, start, who, meter, held, model), amount in self.billed.hours.items()
         ]
-        return lines + self._lent(lines)
+        return lines + self._let_go(until) + self._lent(lines)
+
+    def _let_go(self, until: Instant) -> list[Line]:
+        """What holders let go of and nobody booked anew, where any book ever had a price for it."""
+        if not self.terms.prices_any_of(FORGONE):
+            return []
+        meter = Meter(cuts_ms=self.billed.cuts_ms)
+        for gone in self._forgone.up_to(until):
+            meter.add(self._account_of(gone), gone.start // 1000, gone.end // 1000, gone.milli)
+        return [
+            Line(PoolId(pool), start, TenantId(who), kind, ReservationId(held), model, amount, gave)
+            for (pool, start, who, kind, held, model, gave), amount in meter.hours.items()
+        ]
+
+    def _account_of(self, gone: Gone) -> tuple[Any, ...]:
+        booking = self.bookings[gone.reservation_id]
+        return (
+            booking.pool_id,
+            booking.tenant_id,
+            gone.meter,
+            gone.reservation_id,
+            booking.model,
+            gone.notice_seconds,
+        )
 
     def _lent(self, lines: list[Line]) -> list[Line]:
         """Whose idle quota was borrowed: lines of lenders, who are not told for whom it was."""
@@ -226,6 +176,7 @@ class Consumption(Usage):
         booking = self.bookings.get(fact.reservation_id)
         if booking is not None:
             booking.seq_to = recorded.seq
+        self._forgone.follow(recorded, fact, self._holdings.by_id.get(fact.reservation_id))
         super()._reservation(recorded, fact)
         if booking is not None:
             self._promise_later(recorded, fact, booking)
@@ -244,6 +195,7 @@ class Consumption(Usage):
             recorded.seq,
             fact.milli,
             model,
+            notice(recorded.recorded_at, fact.start),
         )
 
     def _promise_later(self, recorded: Recorded, fact: OfReservation, booking: Booking) -> None:

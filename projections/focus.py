@@ -118,6 +118,10 @@ _METERS = {
     SkuMeter.OVERRUN: ("Overrun GPU Time", "Dynamic", "GPUs held after the reservation's end"),
     SkuMeter.SHORTAGE: ("Missing GPU Time", "Standard", "credit for GPUs promised and missing"),
     SkuMeter.LENT: ("Lent GPU Time", "Dynamic", "credit for idle quota that others borrowed"),
+    SkuMeter.CANCELLED: ("Cancelled GPU Time", "Other", "GPUs cancelled, not booked anew"),
+    SkuMeter.SHRUNK: ("Shrunk GPU Time", "Other", "GPUs let go of, not booked anew"),
+    SkuMeter.GIVEN_BACK: ("Given Back GPU Time", "Other", "GPUs given back, not booked anew"),
+    SkuMeter.PREEMPTED: ("Preempted GPU Time", "Other", "credit for GPUs that had to give way"),
 }
 _RESERVED = {SkuMeter.RESERVED_USED: "Used", SkuMeter.RESERVED_UNUSED: "Unused"}
 

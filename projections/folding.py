@@ -6,9 +6,10 @@ from domain.facts.hardware import ActivityObserved
 from domain.record import Recorded
 from domain.timespan import Instant
 from projections.charges import by_account
-from projections.consumption import Consumption, Line, Terms
+from projections.consumption import Consumption, Line
 from projections.invoicing import Rated
 from projections.rating import cuts_of, rate
+from projections.terms import Terms
 
 Log = Callable[[], Iterable[Recorded]]
 """Reads the log from its beginning, each time that it is called."""

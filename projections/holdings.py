@@ -35,14 +35,15 @@ def cut(held: Held, pieces: tuple[Piece, ...] | None, span: Timespan) -> None:
     for piece, start, end in held.pieces:
         remains = [(piece, start, end)]
         for gone in (piece,) if pieces is None else pieces:
-            remains = [part for whole in remains for part in _without(whole, gone, span)]
+            remains = [part for whole in remains for part in without(whole, gone, span)]
         kept += remains
     held.pieces = kept
 
 
-def _without(
+def without(
     whole: tuple[Piece, Instant, Instant], gone: Piece, span: Timespan
 ) -> list[tuple[Piece, Instant, Instant]]:
+    """What remains of a piece over a span when another one is taken from it over a span."""
     piece, start, end = whole
     if not piece.overlaps(gone) or not Timespan(start, end).overlaps(span):
         return [whole]

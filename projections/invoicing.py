@@ -9,7 +9,8 @@ from domain.merkle import Tree, leaf_hash
 from domain.periods import Period, PeriodState, Settlement
 from domain.timespan import Instant, Timespan
 from projections.charges import ChargeRow, Charges, corrections, originals
-from projections.consumption import Booking, Terms
+from projections.consumption import Booking
+from projections.terms import Terms
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -53,15 +53,18 @@ class Meter:
         if at_ms <= since:
             return
         rate.since_ms = at_ms
-        if not rate.width_milli:
-            return
+        if rate.width_milli:
+            self.add(account, since, at_ms, rate.width_milli)
+
+    def add(self, account: tuple[Any, ...], since: int, at_ms: int, width_milli: int) -> None:
+        """Count a width from one millisecond to another, by the hour."""
         while since < at_ms:
             hour = since - since % HOUR_MS
             until = min(at_ms, hour + HOUR_MS)
             if self.cuts_ms:
                 hour, until = self._part(since, hour, until)
             key = (account[0], hour, *account[1:])
-            self.hours[key] = self.hours.get(key, 0) + rate.width_milli * (until - since)
+            self.hours[key] = self.hours.get(key, 0) + width_milli * (until - since)
             self.touched.add(key)
             since = until
 

@@ -4,6 +4,7 @@ Amounts of GPU time are integers of GPU-microseconds, quantities are GPU-hours r
 `QUANTITY_PLACES`, costs are price x quantity, exact. Rounding to coins comes later (`charges`).
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,6 +15,7 @@ from domain.ids import PoolId, ReservationId, TenantId
 from domain.pricing import (
     CREDITS,
     EXACT,
+    FORGONE,
     PriceVersion,
     Rate,
     SkuMeter,
@@ -22,15 +24,16 @@ from domain.pricing import (
     in_force,
 )
 from domain.timespan import Instant
-from projections.consumption import Line, Terms
+from projections.consumption import Line
 from projections.meter import HOUR_MS
+from projections.terms import Terms
 
 RATING_VERSION = "1"
 """Changes with any rule by which usage becomes charges; it is pinned in each closed period."""
 
 GPU_MICROSECONDS_PER_HOUR = 3_600_000_000
 QUANTITY_PLACES = 12
-OUTSIDE = frozenset({SkuMeter.SHORTAGE, SkuMeter.OVERRUN, SkuMeter.LENT})
+OUTSIDE = FORGONE | {SkuMeter.SHORTAGE, SkuMeter.OVERRUN, SkuMeter.LENT}
 """Meters outside the sum of states: without a price of their own they make no charge."""
 
 _STEP = Decimal(1).scaleb(-QUANTITY_PLACES)
@@ -70,7 +73,16 @@ class Tariffs:
                     self._of_tenant.setdefault(tenant_id, []).append(version)
                 if not version.tenant_ids:
                     self._others.append(version)
-        self._found: dict[tuple[TenantId, SkuMeter, str], list[Priced]] = {}
+        self._notices = sorted(
+            {0}
+            | {
+                rate.notice_seconds
+                for versions in (*self._of_tenant.values(), self._others)
+                for version in versions
+                for rate in version.rates
+            }
+        )
+        self._found: dict[tuple[TenantId, SkuMeter, str, int], list[Priced]] = {}
 
     def cuts(self) -> set[Instant]:
         """Instants inside an hour at which a price changes."""
@@ -82,25 +94,36 @@ class Tariffs:
         }
         return {edge for edge in edges if edge // 1000 % HOUR_MS}
 
-    def price(self, tenant_id: TenantId, meter: SkuMeter, model: str, at: Instant) -> Priced | None:
+    def price(
+        self,
+        tenant_id: TenantId,
+        meter: SkuMeter,
+        model: str,
+        at: Instant,
+        *,
+        notice_seconds: int = 0,
+    ) -> Priced | None:
         """The price for a tenant at an instant; None where nothing is charged.
 
         A book that names the tenant, or the nearest of those that it lies in, comes first. A
         book that holds for it and has no such rate makes it free.
         """
-        key = (tenant_id, meter, model)
+        notice = self._notices[bisect_right(self._notices, notice_seconds) - 1]
+        key = (tenant_id, meter, model, notice)
         spans = self._found.get(key)
         if spans is None:
-            spans = self._found[key] = list(self._spans(tenant_id, meter, model))
+            spans = self._found[key] = list(self._spans(*key))
         for priced in spans:
             if priced.start <= at < priced.end:
                 return priced
         return None
 
-    def _spans(self, tenant_id: TenantId, meter: SkuMeter, model: str) -> Iterator[Priced]:
+    def _spans(
+        self, tenant_id: TenantId, meter: SkuMeter, model: str, notice_seconds: int
+    ) -> Iterator[Priced]:
         for versions in self._nearest_first(tenant_id):
             for version in versions:
-                rate = version.rate_of(meter, model)
+                rate = version.rate_of(meter, model, notice_seconds)
                 if rate is not None:
                     yield _priced(version, rate, model)
                 else:
@@ -117,7 +140,8 @@ class Tariffs:
 
 
 def _priced(version: PriceVersion, rate: Rate, model: str) -> Priced:
-    sku_id = f"gpu/{model or 'any'}/{rate.meter.value}"
+    notice = f"/notice-{rate.notice_seconds}s" if rate.notice_seconds else ""
+    sku_id = f"gpu/{model or 'any'}/{rate.meter.value}{notice}"
     return Priced(
         version.book_id,
         version.version,
@@ -238,7 +262,9 @@ def rate(lines: Iterable[Line], terms: Terms) -> dict[ChargeKey, Charge]:
         if not line.gpu_microseconds:
             continue
         at = Instant(line.start_ms * 1000)
-        price = tariffs.price(line.tenant_id, line.meter, line.model, at)
+        price = tariffs.price(
+            line.tenant_id, line.meter, line.model, at, notice_seconds=line.notice_seconds
+        )
         if price is None or (line.meter in OUTSIDE and not price.list_price):
             continue
         account_id = accounts[line.tenant_id]

@@ -30,6 +30,16 @@ RATES = (
     Rate(SkuMeter.OVERRUN, "4"),
     Rate(SkuMeter.SHORTAGE, "2"),
 )
+TERMS = (
+    Rate(SkuMeter.RESERVED_USED, "2.5", "", "40", 7 * 86_400),
+    Rate(SkuMeter.CANCELLED, "2"),
+    Rate(SkuMeter.CANCELLED, "1", "", "0", 2 * 86_400),
+    Rate(SkuMeter.CANCELLED, "0", "", "0", 7 * 86_400),
+    Rate(SkuMeter.SHRUNK, "1.5"),
+    Rate(SkuMeter.GIVEN_BACK, "0.5"),
+    Rate(SkuMeter.PREEMPTED, "3"),
+)
+"""Terms by notice."""
 
 
 class BilledWorld(World):

@@ -6,11 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
-from connectors.cli.console import REFUSED, api, command, fail, group, refusals_told, tell
+from connectors.cli.console import REFUSED, api, command, duration, fail, group, refusals_told, tell
 
 price, price_verb = group("price", "What an hour of a GPU costs: list, publish")
 
-METERS = "reserved_used, reserved_unused, borrowed, overflow, overrun, shortage, lent"
+METERS = (
+    "reserved_used, reserved_unused, borrowed, overflow, overrun, shortage, lent,"
+    " cancelled, shrunk, given_back, preempted"
+)
 
 
 @price_verb("list")
@@ -25,13 +28,25 @@ def list_prices() -> None:
             "tenants": ", ".join(book["tenant_ids"]) or "all others",
             "meter": rate["meter"],
             "model": rate["model"] or "any",
+            "notice": f"{rate['notice_seconds']} s",
             "list": rate["list_price"],
             "discount": f"{rate['discount_percent']} %",
         }
         for book in content["price_books"]
         for rate in book["rates"]
     ]
-    columns = ("book", "start", "end", "currency", "tenants", "meter", "model", "list", "discount")
+    columns = (
+        "book",
+        "start",
+        "end",
+        "currency",
+        "tenants",
+        "meter",
+        "model",
+        "notice",
+        "list",
+        "discount",
+    )
     tell(content, rows, columns)
 
 
@@ -40,7 +55,9 @@ def publish(
     book: Annotated[str, typer.Argument(help="the book's name")],
     rate: Annotated[
         list[str] | None,
-        typer.Option(help=f"METER=PRICE or METER@MODEL=PRICE, per GPU-hour; meters: {METERS}"),
+        typer.Option(
+            help=f"METER[@MODEL][+NOTICE]=PRICE, per GPU-hour, such as cancelled+2d=1.25; meters: {METERS}"
+        ),
     ] = None,
     currency: Annotated[str, typer.Option(help="ISO 4217")] = "EUR",
     discount: Annotated[str, typer.Option(help="percent off every rate given here")] = "0",
@@ -73,9 +90,10 @@ def publish(
     command("/v1/price-books", body)
 
 
-def _rate(text: str, discount: str) -> dict[str, str]:
-    """`overflow@H100=3.10` as a rate."""
+def _rate(text: str, discount: str) -> dict[str, str | int]:
+    """`cancelled@H100+2d=1.25` as a rate."""
     what, _, price_text = text.partition("=")
+    what, _, notice = what.partition("+")
     meter, _, model = what.partition("@")
     if not price_text:
         raise typer.BadParameter(f"{text!r} is no rate; write overflow=3.10 or overflow@H100=3.10")
@@ -84,4 +102,5 @@ def _rate(text: str, discount: str) -> dict[str, str]:
         "model": model,
         "list_price": price_text,
         "discount_percent": discount,
+        "notice_seconds": duration(notice) if notice else 0,
     }

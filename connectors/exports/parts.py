@@ -23,12 +23,13 @@ from connectors.exports.charges import ROWS_AT_ONCE, is_file_of, read_file, writ
 from domain.ids import PoolId, ReservationId, TenantId
 from domain.pricing import SkuMeter
 from domain.timespan import Instant
-from projections.consumption import Booking, Line, Terms
+from projections.consumption import Booking, Line
 from projections.focus import by_day, focus_rows, instant
 from projections.folding import Ratings
 from projections.invoicing import Invoice, Outline, Rated, invoice_of, outline
 from projections.rating import rate
 from projections.reconciling import Verdict, compare_rows
+from projections.terms import Terms
 
 T = TypeVar("T")
 
@@ -44,6 +45,7 @@ USAGE = pa.schema(
         ("reservation_id", pa.string()),
         ("model", pa.string()),
         ("gpu_microseconds", pa.int64()),
+        ("notice_seconds", pa.int64()),
     ]
 )
 """Lines of usage as they are rated: hours, cut where prices and periods begin."""
@@ -258,7 +260,7 @@ def read_usage(files: Iterable[Path]) -> Iterator[Line]:
     """Lines of usage, back from Parquet."""
     for file in files:
         for batch in pq.ParquetFile(file).iter_batches(ROWS_AT_ONCE):
-            for pool, start, tenant, meter, held, model, amount in zip(
+            for pool, start, tenant, meter, held, model, amount, notice in zip(
                 *(column.to_pylist() for column in batch.columns), strict=True
             ):
                 yield Line(
@@ -269,6 +271,7 @@ def read_usage(files: Iterable[Path]) -> Iterator[Line]:
                     ReservationId(held),
                     model,
                     amount,
+                    notice,
                 )
 
 

@@ -24,6 +24,10 @@ COLOURS = {
     SkuMeter.OVERRUN: "#cf222e",
     SkuMeter.SHORTAGE: "#8250df",
     SkuMeter.LENT: "#bf3989",
+    SkuMeter.CANCELLED: "#6e7781",
+    SkuMeter.SHRUNK: "#8c959f",
+    SkuMeter.GIVEN_BACK: "#afb8c1",
+    SkuMeter.PREEMPTED: "#a475f9",
 }
 DAY_MICROSECONDS = 86_400_000_000
 

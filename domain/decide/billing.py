@@ -13,6 +13,7 @@ from domain.periods import PeriodState
 from domain.pricing import (
     PriceVersion,
     Rate,
+    SkuMeter,
     clash,
     in_force,
     overpaid,
@@ -26,6 +27,7 @@ PRICE_BOOKS_MAX = 1_000
 VERSIONS_PER_BOOK_MAX = 1_000
 RATES_PER_VERSION_MAX = 200
 TENANTS_PER_BOOK_MAX = 500
+NOTICE_SECONDS_MAX = 366 * 86_400
 PERIOD_SECONDS_MAX = 366 * 86_400
 ROOT_BYTES = 32
 _BILLED = re.compile(r"-?\d{1,18}(\.\d{1,3})?", re.ASCII)
@@ -96,10 +98,13 @@ def _audience(ledger: Ledger, command: PublishPriceBook) -> Refusal | None:
 def _rates(rates: tuple[Rate, ...]) -> Refusal | None:
     if not rates:
         return refuse(Reason.MALFORMED, field="rates", problem="name at least one rate")
-    named: set[tuple[str, str]] = set()
+    named: set[tuple[str, str, int]] = set()
     for number, rate in enumerate(rates):
         field = f"rates/{number}"
-        refusal = checks.code(f"{field}/model", rate.model)
+        notice = f"{field}/notice_seconds"
+        refusal = checks.code(f"{field}/model", rate.model) or checks.between(
+            notice, rate.notice_seconds, 0, NOTICE_SECONDS_MAX
+        )
         if refusal:
             return refusal
         if price_of(rate.list_price) is None:
@@ -108,10 +113,13 @@ def _rates(rates: tuple[Rate, ...]) -> Refusal | None:
         if percent_of(rate.discount_percent) is None:
             problem = "must be a decimal from 0 to 100, at most 4 places"
             return refuse(Reason.MALFORMED, field=f"{field}/discount_percent", problem=problem)
-        if (rate.meter, rate.model) in named:
+        key = (rate.meter.value, rate.model, rate.notice_seconds)
+        if key in named:
             problem = f"{rate.meter} of {rate.model or 'any model'} has two rates"
             return refuse(Reason.MALFORMED, field=field, problem=problem)
-        named.add((rate.meter, rate.model))
+        if rate.meter is SkuMeter.LENT and rate.notice_seconds:
+            return refuse(Reason.MALFORMED, field=notice, problem="quota is lent without a notice")
+        named.add(key)
     return None
 
 

@@ -4,13 +4,14 @@ import pytest
 
 from connectors.postgres.recorded import recorded
 from domain import commands as c
+from domain.pricing import FORGONE
 from projections.focus import focus_rows
 from projections.folding import Ratings
 from projections.invoicing import invoices
 from projections.reconciling import reconcile
 from schemas.registry import registry
 from tests import builders as b
-from tests.billing import RATES, lint
+from tests.billing import RATES, TERMS, lint
 from tests.simulation.service import STEPS, Simulation
 
 SEEDS = range(1000, 1006)
@@ -21,7 +22,7 @@ class Priced(Simulation):
 
     def set_up(self) -> None:
         super().set_up()
-        self.send([c.PublishPriceBook("standard", "EUR", b.at(-9000), RATES)])
+        self.send([c.PublishPriceBook("standard", "EUR", b.at(-9000), (*RATES, *TERMS))])
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -42,3 +43,4 @@ def test_every_charge_reconciles_in_a_seeded_run(seed: int) -> None:
             lint(list(focus_rows(invoice)))
     amounts = {line.meter for line in ratings.consumption(ratings.seq).lines(simulation.now)}
     assert "reserved_used" in amounts
+    assert amounts & FORGONE
