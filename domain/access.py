@@ -56,6 +56,7 @@ COMMAND_VERBS: Mapping[str, Verb] = {
     "ReportApplied": Verb(frozenset({Role.SERVICE})),
     "ReportFreed": Verb(frozenset({Role.SERVICE})),
     "ReportActivity": Verb(frozenset({Role.SERVICE})),
+    "ReportEnvironment": Verb(frozenset({Role.SERVICE})),
     "ReportDenial": Verb(frozenset({Role.SERVICE})),
     "ProposePlan": Verb(frozenset({Role.SERVICE})),
     "ConfirmClock": Verb(_OPERATORS),

@@ -63,4 +63,6 @@ class PoolPolicy:
     breaker_percent: int = 100
     """More of the pool's GPUs lost or preempted within `breaker_seconds` freezes it; 100: never."""
     breaker_seconds: int = 600
+    orchestrators: tuple[str, ...] = ("kubernetes", "slurm", "none")
+    """What environments the pool's connector can set up; none of them when empty."""
     required_tags: tuple[str, ...] = ()

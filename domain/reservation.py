@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from domain.environment import EnvironmentState
 from domain.ids import OrderId, PoolId, ReservationId, TenantId
 from domain.sizes import ReservationClass, Shape, Size
 from domain.states import ReservationState
@@ -65,6 +66,8 @@ class Reservation:
     """When it was queued, if it ever was: its place among those who wait."""
     renewal: Renewal | None = None
     """Of one without an end of its own."""
+    environment: EnvironmentState | None = None
+    """Of one that asked for an environment."""
 
     @property
     def holder_id(self) -> ReservationId:

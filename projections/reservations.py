@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from domain.evolve import INTENT
+from domain.facts import environment as e
 from domain.facts import reservation as r
 from domain.facts.fact import OfReservation
 from domain.record import Recorded
@@ -30,13 +31,15 @@ class ReservationRow(NamedTuple):
     seq: int
     open_ended: int
     """1 when its term is renewed until it is released, else 0."""
+    environment: str
+    """Where its environment stood last while it ran; empty when it asked for none."""
 
 
 class Reservations:
     """Where each reservation stands."""
 
     name = "reservations"
-    version = 2
+    version = 3
 
     def __init__(self) -> None:
         """Begin empty."""
@@ -91,6 +94,7 @@ def _first(
         0,
         0,
         0,
+        "",
     )
 
 
@@ -114,6 +118,14 @@ def _next(row: ReservationRow, fact: OfReservation) -> ReservationRow:
             return row._replace(open_ended=1)
         case r.RenewalStopped():
             return row._replace(open_ended=0)
+        case e.EnvironmentRequested():
+            return row._replace(environment="requested")
+        case e.EnvironmentProvisioned():
+            return row._replace(environment="provisioned")
+        case e.EnvironmentAccepted():
+            return row._replace(environment="ready")
+        case e.EnvironmentFailed():
+            return row._replace(environment="failed")
         case r.ReservationShrunk(size=size, milli=milli):
             return row._replace(
                 gpus=size.gpus, nodes=size.nodes, share_milli=size.share_milli, milli=milli

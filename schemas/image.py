@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from domain.consent import OverflowMode
+from domain.environment import EnvironmentState
 from domain.evolve.holding import commit, count_live, enlist
 from domain.fleet_state import Maintenance, Node, Pool, Tenant
 from domain.ids import PoolId, ReservationId
@@ -31,7 +32,7 @@ from domain.timespan import FAR_FUTURE, seconds
 from domain.units import Piece
 from schemas.codec import from_plain, to_plain
 
-IMAGE_FORMAT = hashlib.sha256(b"gpuledger ledger image 7").digest()
+IMAGE_FORMAT = hashlib.sha256(b"gpuledger ledger image 8").digest()
 """Bears on what a snapshot means; a snapshot of another format is not read."""
 
 _POOL = ("id", "number", "site", "is_open", "thawed_at")
@@ -52,8 +53,8 @@ _NODE = (
     "intent_version",
 )
 _RESERVATION = tuple(field.name for field in dataclasses.fields(Reservation))
-_KLASS, _SIZE, _SHAPE, _STATE, _HOLDINGS, _RENEWAL = map(
-    _RESERVATION.index, ("klass", "size", "shape", "state", "holdings", "renewal")
+_KLASS, _SIZE, _SHAPE, _STATE, _HOLDINGS, _RENEWAL, _ENVIRONMENT = map(
+    _RESERVATION.index, ("klass", "size", "shape", "state", "holdings", "renewal", "environment")
 )
 _CLASSES = {each.value: each for each in ReservationClass}
 _STATES = {each.value: each for each in ReservationState}
@@ -206,6 +207,7 @@ def _reservation(reservation: Reservation, sizes: _Distinct, shapes: _Distinct) 
         "tags": dict(reservation.tags),
         "holdings": _holdings(reservation.holdings),
         "renewal": _plain(reservation.renewal) if reservation.renewal else None,
+        "environment": _plain(reservation.environment) if reservation.environment else None,
     }
     return [told[n] if n in told else getattr(reservation, n) for n in _RESERVATION]
 
@@ -340,6 +342,8 @@ def _restore_reservation(
     row[_HOLDINGS] = _holdings_from(row[_HOLDINGS])
     if row[_RENEWAL] is not None:
         row[_RENEWAL] = from_plain(Renewal)(row[_RENEWAL])
+    if row[_ENVIRONMENT] is not None:
+        row[_ENVIRONMENT] = from_plain(EnvironmentState)(row[_ENVIRONMENT])
     r = Reservation(*row)
     ledger.reservations[r.id] = r
     if r.state in OVER and not r.holdings and r.id not in ledger.possessions:

@@ -40,11 +40,18 @@ def reserve(
     ] = "guaranteed",
     model: Annotated[list[str] | None, typer.Option(help="any of these models")] = None,
     level: Annotated[str, typer.Option(help="all in one group of this level")] = "",
+    environment: Annotated[
+        str, typer.Option(help="set one up on the units: kubernetes, slurm, none")
+    ] = "",
+    scratch: Annotated[int, typer.Option(help="its scratch storage in GiB, wiped behind it")] = 0,
+    volume: Annotated[str, typer.Option(help="its volume of your own, which stays")] = "",
     hold: Annotated[str, typer.Option(help="hold for so long, to be confirmed")] = "",
     key: Annotated[str, typer.Option(help="idempotency key; a new one when not given")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="tell, book nothing")] = False,
 ) -> None:
     """Book units over a window."""
+    if (scratch or volume) and not environment:
+        raise typer.BadParameter("--scratch and --volume go with --environment")
     if until_released and length:
         raise typer.BadParameter("give either --for or --until-released")
     size = {
@@ -63,6 +70,9 @@ def reserve(
         "klass": klass,
         "shape": shape,
         "hold_seconds": duration(hold) if hold else None,
+        "environment": {"orchestrator": environment, "scratch_gib": scratch, "volume": volume}
+        if environment
+        else None,
     }
     command("/v1/reservations", body, key, dry_run=dry_run)
 
@@ -87,6 +97,7 @@ def show(reservation_id: Id) -> None:
         f"{name} {content[name]}" for name in ("tenant_id", "state", "klass", "start", "end")
     )
     title += ", until released" if content["open_ended"] else ""
+    title += f", environment {content['environment']}" if content["environment"] else ""
     tell(
         content, content["units"], ("node_id", "first_milli", "width_milli", "start", "end"), title
     )

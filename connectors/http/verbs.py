@@ -48,6 +48,7 @@ ROUTES: tuple[Route, ...] = (
     Route("/v1/reports/applied", c.ReportApplied),
     Route("/v1/reports/freed", c.ReportFreed),
     Route("/v1/reports/activity", c.ReportActivity),
+    Route("/v1/reports/environment", c.ReportEnvironment),
     Route("/v1/reports/denial", c.ReportDenial),
     Route("/v1/plans", c.ProposePlan),
     Route("/v1/clock/confirm", c.ConfirmClock),

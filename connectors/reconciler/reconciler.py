@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
+from connectors.reconciler.environments import Environments
 from domain.commands import Command
 from domain.commands.node import ReportAcceptance, ReportHealth
-from domain.commands.report import ReportApplied, ReportFreed
+from domain.commands.report import ReportApplied, ReportEnvironment, ReportFreed
 from domain.facts.hardware import ReportStamp, UnitsApplied, UnitsFreed
 from domain.facts.node import (
     AcceptanceFailed,
@@ -25,6 +26,7 @@ from domain.facts.pool import PoolFrozen, PoolThawed
 from domain.fleet import Applied, Freed, GpuFleet, HealthSeen, Observation, Tested
 from domain.ids import NodeId, PoolId, ReservationId
 from domain.policy import Act
+from domain.provisioner import EnvironmentSeen, Provisioner
 from domain.record import Recorded
 from domain.timespan import Instant
 from domain.units import Piece
@@ -35,6 +37,8 @@ POSSESSING = frozenset({"active", "degraded", "leaving"})
 
 _OUT = NodeRebooting | NodeFailed | AcceptanceStarted | AcceptanceFailed
 """Facts after which nothing is handed over on a node until it is back."""
+
+_BEFORE_ALL = Instant(0)
 
 Wanted = dict[NodeId, tuple[Piece, ...]]
 
@@ -59,11 +63,20 @@ class Reconciler:
     _untested: dict[NodeId, tuple[str, ...]] = field(default_factory=dict)
     """Nodes in their tests, and the checks that have not been asked for yet."""
     _order: int = 0
+    _learned: Instant = _BEFORE_ALL
+    """What happened up to here was over when this run began: no environment ends before it."""
+    provisioner: Provisioner | None = None
+    _environments: Environments = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Environments are set up by the provisioner, if there is one."""
+        self._environments = Environments(self.provisioner)
 
     def learn(self, facts: Iterable[Recorded]) -> None:
         """Fold what happened before this run; hardware is not touched."""
         for recorded in facts:
             self._follow(recorded)
+            self._learned = recorded.recorded_at
             fact = recorded.fact
             if isinstance(fact, UnitsApplied):
                 given = self._given.setdefault(fact.reservation_id, {})
@@ -92,7 +105,8 @@ class Reconciler:
         self._run_due(now)
         while self._untested:
             self.fleet.test(*self._untested.popitem(), now)
-        return [command for seen in self.fleet.observe(now) for command in self._report(seen)]
+        told = [self._told(seen, now) for seen in self._environments.observe(now)]
+        return told + [each for seen in self.fleet.observe(now) for each in self._report(seen)]
 
     def _run_due(self, now: Instant) -> None:
         """Reconcile at each instant that has come, in order: what began and ended was both.
@@ -126,6 +140,11 @@ class Reconciler:
             self._frozen.discard(fact.pool_id)
             for held in self._holdings.by_id.values():
                 self._later(recorded.occurred_at, held.reservation_id)
+        self._environments.follow(fact)
+        if isinstance(fact, UnitsApplied | UnitsFreed) and self._environments.of(
+            fact.reservation_id
+        ):
+            self._later(recorded.occurred_at, fact.reservation_id)
         held_now = self._holdings.follow(recorded)
         if held_now is None or held_now.state in {"held", "confirmed", "at-risk"}:
             return
@@ -142,7 +161,10 @@ class Reconciler:
         if isinstance(fact, AcceptanceStarted):
             self._untested[node_id] = fact.checks
         if isinstance(fact, NodeRebooting) or (isinstance(fact, NodeRecovered) and fact.work_lost):
-            self._lost |= {(node_id, who) for who, given in self._given.items() if node_id in given}
+            lost = {(node_id, who) for who, given in self._given.items() if node_id in given}
+            self._lost |= lost
+            for _, who in lost:
+                self._environments.lost(who)
         if isinstance(fact, _OUT) or getattr(fact, "state", "") == "testing":
             self._out.add(node_id)
             return
@@ -150,6 +172,24 @@ class Reconciler:
         for held in self._holdings.by_id.values():
             if any(piece.node_id == node_id for piece, _, _ in held.pieces):
                 self._later(at, held.reservation_id)
+
+    def _told(self, seen: EnvironmentSeen, now: Instant) -> Command:
+        """What came of an environment as the command that tells of it; a node that is wiped is freed."""
+        node_id = self._environments.wiped(seen)
+        if node_id is not None:
+            self.fleet.free(node_id, seen.holder, seen.occurred_at)
+            for held in self._holdings.by_id.values():
+                if any(piece.node_id == node_id for piece, _, _ in held.pieces):
+                    self._later(max(seen.occurred_at, now), held.reservation_id)
+        return ReportEnvironment(
+            seen.holder,
+            seen.report,
+            seen.occurred_at,
+            self._stamp(),
+            seen.nodes,
+            seen.checks,
+            seen.evidence,
+        )
 
     def _later(self, at: Instant, reservation_id: ReservationId) -> None:
         self._order += 1
@@ -162,8 +202,12 @@ class Reconciler:
         if held is None or given is None:
             return
         wanted = _wanted(held, at)
+        acted = max(at, self._learned)
+        if held.state not in POSSESSING:
+            self._environments.end(reservation_id, acted)
         for node_id in [n for n, pieces in given.items() if wanted.get(n) != pieces]:
-            self.fleet.free(node_id, reservation_id, at)
+            if not self._environments.leave(node_id, reservation_id, given[node_id], acted):
+                self.fleet.free(node_id, reservation_id, at)
             del given[node_id]
             self._lost.discard((node_id, reservation_id))
 
@@ -176,10 +220,12 @@ class Reconciler:
         if held.pool_id not in self._frozen:
             for node_id, pieces in _wanted(held, at).items():
                 is_new = node_id not in given or (node_id, reservation_id) in self._lost
-                if is_new and node_id not in self._out:
+                is_wiping = self._environments.is_wiping(node_id, pieces)
+                if is_new and node_id not in self._out and not is_wiping:
                     self.fleet.apply(node_id, reservation_id, pieces, at)
                     given[node_id] = pieces
                     self._lost.discard((node_id, reservation_id))
+        self._environments.settle(reservation_id, _wanted(held, at), at)
         if not given:
             del self._given[reservation_id]
             if held.state not in POSSESSING:

@@ -32,6 +32,7 @@ from connectors.sequencer.server import (
     settle_memory,
 )
 from connectors.simulated.fleet import Delays, SimulatedFleet
+from connectors.simulated.provisioner import Pace, SimulatedProvisioner
 from connectors.tokens.tokens import TokenFile
 from connectors.wiring.copying import LedgerCopy
 from connectors.wiring.proving import SIGNING, LogProver, signer_of
@@ -42,6 +43,7 @@ from schemas.registry import registry
 from solvers.placement.index import warm_up
 
 SIMULATED_DELAYS = Delays(apply_ms=800, free_ms=1_200, spread_ms=400, test_ms=2_000)
+SIMULATED_PACE = Pace(provision_ms=3_000, tear_down_ms=500, wipe_ms=1_500)
 
 
 def serve_sequencer(service: Service, secret: bytes, *, virtual: bool) -> int:
@@ -100,7 +102,7 @@ def serve_reconciler(service: Service) -> int:
     stopped = until_signalled()
     reader = JournalReader(service.dsn)
     fleet = SimulatedFleet(delays=SIMULATED_DELAYS, session=f"{os.getpid()}-{WallClock().now()}")
-    reconciler = Reconciler(fleet)
+    reconciler = Reconciler(fleet, provisioner=SimulatedProvisioner(SIMULATED_PACE))
     after = 0
     for event in reader.read_all(0):
         reconciler.learn([recorded(event, registry())])

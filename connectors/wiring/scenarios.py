@@ -16,9 +16,11 @@ from connectors.scenarios.reading import Scenario, read_scenario
 from connectors.scenarios.telling import Hardware, Stage, Teller, Told, principals_of
 from connectors.sequencer.opening import open_sequencer, restore
 from connectors.simulated.fleet import Delays, Fault, SimulatedFleet
+from connectors.simulated.provisioner import Pace, SimulatedProvisioner
 from connectors.wiring.service_stage import FACES, service_stage
 from connectors.wiring.stores import scratch
 from domain.commands.node import Health
+from domain.environment import Orchestrator
 from domain.ids import NodeId
 from domain.journal import Journal
 from domain.ledger import Ledger
@@ -152,10 +154,11 @@ def _tell(
 class SimulatedHardware:
     """A simulated fleet and its reconciler, for one story."""
 
-    def __init__(self, fleet: SimulatedFleet) -> None:
+    def __init__(self, fleet: SimulatedFleet, provisioner: SimulatedProvisioner) -> None:
         """Keep a fleet in step."""
         self._fleet = fleet
-        self._reconciler = Reconciler(fleet, source="scenario-fleet")
+        self._provisioner = provisioner
+        self._reconciler = Reconciler(fleet, "scenario-fleet", provisioner=provisioner)
 
     def act(self, facts: Sequence[Recorded], now: Instant) -> list[Submission]:
         """What it reports after hearing facts."""
@@ -163,7 +166,11 @@ class SimulatedHardware:
 
     def next_at(self) -> Instant | None:
         """When it has something to do or to tell."""
-        stops = (self._reconciler.next_due(), self._fleet.next_observation())
+        stops = (
+            self._reconciler.next_due(),
+            self._fleet.next_observation(),
+            self._provisioner.next_observation(),
+        )
         return min((stop for stop in stops if stop is not None), default=None)
 
 
@@ -177,7 +184,9 @@ def _hardware(scenario: Scenario) -> Hardware | None:
     faults = tuple(_fault(scenario, fault) for fault in values.get("faults", ()))
     failing = {NodeId(node): checks for node, checks in values.get("failing", {}).items()}
     fleet = SimulatedFleet(values.get("seed", 0), delays, faults, failing=failing)
-    return SimulatedHardware(fleet)
+    pace = Pace(*(values.get(name, 0) for name in ("provision_ms", "tear_down_ms", "wipe_ms")))
+    failing_orchestrators = tuple(map(Orchestrator, values.get("failing_environments", ())))
+    return SimulatedHardware(fleet, SimulatedProvisioner(pace, failing_orchestrators))
 
 
 def _fault(scenario: Scenario, values: Mapping[str, Any]) -> Fault:

@@ -26,6 +26,7 @@ from domain.commands.report import (
     ReportActivity,
     ReportApplied,
     ReportDenial,
+    ReportEnvironment,
     ReportFreed,
 )
 from domain.commands.reservation import (
@@ -81,6 +82,7 @@ Command = (
     | ReportFreed
     | ReportActivity
     | ReportDenial
+    | ReportEnvironment
     | ProposePlan
     | ConfirmClock
     | EraseSubject
@@ -94,7 +96,7 @@ Command = (
 COMMANDS: dict[str, type[Command]] = {command.__name__: command for command in Command.__args__}
 """Every command, by the name that its schema bears."""
 
-REPORTS = (ReportApplied, ReportFreed, ReportActivity)
+REPORTS = (ReportApplied, ReportFreed, ReportActivity, ReportEnvironment)
 """Commands that take no claim: they deduplicate by source, session and number."""
 
 __all__ = [
@@ -131,6 +133,7 @@ __all__ = [
     "ReportActivity",
     "ReportApplied",
     "ReportDenial",
+    "ReportEnvironment",
     "ReportFreed",
     "ReportHealth",
     "RequestReservation",

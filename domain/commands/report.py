@@ -1,9 +1,11 @@
 """Commands by which hardware connectors, planners and operators report."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from domain.environment import EnvironmentReport
 from domain.facts.hardware import ReportStamp
+from domain.facts.node import CheckReport
 from domain.ids import NodeId, PlanId, PoolId, PrincipalId, ReservationId, TenantId
 from domain.timespan import Instant
 from domain.units import Piece, Segment
@@ -44,6 +46,20 @@ class ReportActivity:
     occupied: bool
     active: bool
     stamp: ReportStamp
+
+
+@dataclass(frozen=True, slots=True)
+class ReportEnvironment:
+    """A reservation's environment was set up, checked, torn down, or wiped from one node."""
+
+    reservation_id: ReservationId
+    report: EnvironmentReport
+    occurred_at: Instant
+    stamp: ReportStamp
+    nodes: tuple[NodeId, ...] = ()
+    """Where it was set up; the one node that was wiped."""
+    checks: tuple[CheckReport, ...] = ()
+    evidence: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

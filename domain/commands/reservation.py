@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from domain.environment import Environment
 from domain.ids import PoolId, ReservationId, TenantId
 from domain.sizes import ReservationClass, Shape, Size
 from domain.timespan import Instant
@@ -29,6 +30,8 @@ class RequestReservation:
     """How many windows that would fit are looked for when there is no capacity."""
     until_released: bool = False
     """Without an end of its own: neither end nor duration is given, terms are renewed instead."""
+    environment: Environment | None = None
+    """An environment of its own that is set up on the units, and wiped behind them."""
 
 
 @dataclass(frozen=True, slots=True)

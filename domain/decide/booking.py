@@ -9,6 +9,7 @@ from domain.decide.preempting import make_way
 from domain.decide.renewing import agree
 from domain.decide.requesting import OFFERS_MAX, Request, check
 from domain.decide.transcript import Transcript
+from domain.facts.environment import EnvironmentRequested
 from domain.facts.reservation import ReservationConfirmed, ReservationHeld, ReservationQueued
 from domain.ids import ReservationId
 from domain.policy import Act
@@ -126,8 +127,15 @@ def _book(t: Transcript, request: Request, segments: tuple[Segment, ...]) -> Non
     else:
         until = min(t.second + seconds(command.hold_seconds), request.span.end)
         t.write(ReservationHeld(*asked, until=Instant(until)))
-    if command.until_released:
+    _add_on(t, request, reservation_id)
+
+
+def _add_on(t: Transcript, request: Request, reservation_id: ReservationId) -> None:
+    """What goes with a reservation beside its units."""
+    if request.command.until_released:
         agree(t, reservation_id, request.pool)
+    if request.command.environment is not None:
+        t.write(EnvironmentRequested(reservation_id, request.command.environment))
 
 
 def _is_movable(t: Transcript, request: Request) -> bool:
@@ -169,8 +177,7 @@ def _queue(t: Transcript, request: Request) -> None:
             Reason.CAPACITY.code,
         )
     )
-    if command.until_released:
-        agree(t, reservation_id, request.pool)
+    _add_on(t, request, reservation_id)
 
 
 def _no_capacity(t: Transcript, request: Request) -> Refusal:

@@ -4,6 +4,7 @@ from domain.commands.pool import ChangePolicy, ClosePool, Freeze, OpenPool, Thaw
 from domain.decide import checks
 from domain.decide.breaking import catch_up
 from domain.decide.transcript import Transcript
+from domain.environment import Orchestrator
 from domain.facts.pool import PoolClosed, PoolFrozen, PoolOpened, PoolPolicyChanged, PoolThawed
 from domain.ids import PoolId
 from domain.policy import DAY_SECONDS, Act, PoolPolicy
@@ -51,6 +52,10 @@ def _policy(policy: PoolPolicy) -> Refusal | None:
     if policy.acceptance and not policy.acceptance_checks:
         problem = "name at least one check, or test nothing"
         return refuse(Reason.MALFORMED, field="policy/acceptance_checks", problem=problem)
+    known = {each.value for each in Orchestrator}
+    if not known.issuperset(policy.orchestrators):
+        problem = f"must be of {', '.join(sorted(known))}"
+        return refuse(Reason.MALFORMED, field="policy/orchestrators", problem=problem)
     ranges = {
         "time_step_seconds": (1, DAY_SECONDS),
         "horizon_seconds": (1, YEARS_SECONDS_MAX),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from domain.commands.reservation import RequestReservation
-from domain.decide import checks
+from domain.decide import checks, environments
 from domain.decide.placing import Ask
 from domain.decide.transcript import Transcript
 from domain.fleet_state import Pool
@@ -66,6 +66,7 @@ def check(t: Transcript, command: RequestReservation) -> Request | Refusal:
         _size(command, pool)
         or _shape(command, pool)
         or _hold(command, pool)
+        or environments.possible(command, pool)
         or _tags(t, command, pool)
     )
     if refusal:

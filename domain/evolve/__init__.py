@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from domain import facts
-from domain.evolve import billing, fleet, reservations, tenancy
+from domain.evolve import billing, environments, fleet, reservations, tenancy
 from domain.facts import billing as money
+from domain.facts import environment as e
 from domain.facts import hardware, level, node, plan, pool, quota, request, shard, tenant
 from domain.facts import reservation as r
 from domain.facts.fact import OfNode, OfReservation
@@ -88,6 +89,12 @@ STEPS: dict[type[facts.Fact], Step] = {
     r.UnitsAssigned: reservations.units_assigned,
     r.UnitsReassigned: reservations.units_reassigned,
     r.UnitsReleased: reservations.units_released,
+    e.EnvironmentRequested: environments.requested,
+    e.EnvironmentProvisioned: environments.reported,
+    e.EnvironmentAccepted: environments.reported,
+    e.EnvironmentFailed: environments.reported,
+    e.EnvironmentTornDown: environments.reported,
+    e.EnvironmentWiped: environments.wiped,
     r.OverflowStarted: _nothing,
     r.OverflowEnded: _nothing,
     request.CommandRefused: _nothing,
@@ -118,6 +125,7 @@ INTENT = frozenset(
         r.ReservationRenewed,
         r.RenewalAgreed,
         r.RenewalStopped,
+        e.EnvironmentRequested,
         r.ReservationShrunk,
         r.ReservationPreempted,
         r.ReservationGivenBack,

@@ -147,7 +147,7 @@ def _told(ledger: Ledger, fact: OfNode, stamp: hardware.ReportStamp | None, at: 
     told = ledger.nodes[fact.node_id]
     ledger.undo.set(told, "heard_at", max(told.heard_at, at))
     if stamp is not None:
-        _heard(ledger, stamp)
+        heard(ledger, stamp)
 
 
 def _wait(ledger: Ledger, waited: Node, until: Instant) -> None:
@@ -280,25 +280,26 @@ def maintenance_ended(ledger: Ledger, fact: node.MaintenanceEnded, at: Instant) 
         _move(ledger, fact, _after_service(ledger, fact), at)
 
 
-def _heard(ledger: Ledger, stamp: hardware.ReportStamp) -> None:
+def heard(ledger: Ledger, stamp: hardware.ReportStamp) -> None:
+    """A source's reports up to this one were heard."""
     ledger.undo.put(ledger.reports, stamp.source, (stamp.session, stamp.number))
 
 
 def units_applied(ledger: Ledger, fact: hardware.UnitsApplied, at: Instant) -> None:
     """A holder possesses units."""
-    _heard(ledger, fact.stamp)
+    heard(ledger, fact.stamp)
     had = ledger.possessions.get(fact.reservation_id, {})
     ledger.undo.put(ledger.possessions, fact.reservation_id, {**had, fact.node_id: fact.pieces})
 
 
 def apply_failed(ledger: Ledger, fact: hardware.ApplyFailed, at: Instant) -> None:
     """A hand-over did not happen."""
-    _heard(ledger, fact.stamp)
+    heard(ledger, fact.stamp)
 
 
 def units_freed(ledger: Ledger, fact: hardware.UnitsFreed, at: Instant) -> None:
     """A holder possesses units no more."""
-    _heard(ledger, fact.stamp)
+    heard(ledger, fact.stamp)
     _dispossess(ledger, fact)
 
 
@@ -328,4 +329,4 @@ def _take_from(ledger: Ledger, holder: ReservationId, node_id: NodeId) -> None:
 
 def activity_observed(ledger: Ledger, fact: hardware.ActivityObserved, at: Instant) -> None:
     """Telemetry changes books, not entitlement."""
-    _heard(ledger, fact.stamp)
+    heard(ledger, fact.stamp)

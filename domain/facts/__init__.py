@@ -4,6 +4,7 @@ from types import ModuleType
 
 from domain.facts import (
     billing,
+    environment,
     hardware,
     level,
     node,
@@ -40,6 +41,7 @@ FACTS: dict[str, type[Fact]] = {
         tenant,
         quota,
         reservation,
+        environment,
         request,
         plan,
         shard,

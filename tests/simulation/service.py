@@ -10,10 +10,12 @@ from connectors.reconciler.reconciler import Reconciler
 from connectors.sequencer.engine import Sequencer
 from connectors.sequencer.opening import open_sequencer, restore
 from connectors.simulated.fleet import Delays, SimulatedFleet
+from connectors.simulated.provisioner import Pace, SimulatedProvisioner
 from domain import commands as c
 from domain.commands import Command
 from domain.commands.node import Health
 from domain.commands.report import ProposePlan
+from domain.environment import Environment, Orchestrator
 from domain.ids import MaintenanceId, NodeId, TenantId
 from domain.journal import Cell, Snapshot
 from domain.principal import Principal
@@ -67,7 +69,8 @@ class Simulation:
         self.sequencer = self.open()
         delays = Delays(self.random.choice((0, 800)), self.random.choice((0, 1200)), 500)
         self.fleet = SimulatedFleet(seed=seed, delays=delays)
-        self.reconciler = Reconciler(self.fleet)
+        pace = Pace(self.random.choice((0, 3000)), 500, self.random.choice((0, 1500)))
+        self.reconciler = Reconciler(self.fleet, provisioner=SimulatedProvisioner(pace))
         self.set_up()
 
     def open(self) -> Sequencer:
@@ -173,7 +176,13 @@ class Simulation:
             hold_seconds=self.random.choice((None, None, None, 300)),
             offers_max=self.random.choice((0, 2)),
             until_released=is_open_ended,
+            environment=None if size.share_milli else self.an_environment(),
         )
+
+    def an_environment(self) -> Environment | None:
+        if self.random.random() < 0.8:
+            return None
+        return Environment(self.random.choice(list(Orchestrator)), 100, "kept")
 
     def second(self) -> int:
         return self.now - self.now % MICROSECONDS
