@@ -12,6 +12,7 @@ from domain.ids import GrantId, MaintenanceId, NodeId, PoolId, ReservationId, Te
 from domain.periods import Period, ProviderSpan
 from domain.pricing import PriceVersion
 from domain.quota import Account
+from domain.quoting import PriceList
 from domain.reservation import Holding, Reservation
 from domain.timers import Timers
 from domain.timespan import Instant
@@ -64,6 +65,8 @@ class Ledger:
     """The last version of each stream that can still grow."""
     price_books: dict[str, tuple[PriceVersion, ...]] = field(default_factory=dict)
     """All versions of each book, in the order in which they were published."""
+    price_list: PriceList = field(default_factory=PriceList)
+    """Which of them a booking is quoted by; it follows from them."""
     periods: dict[TenantId, tuple[Period, ...]] = field(default_factory=dict)
     """The periods of each billing account that are closing or closed, in order."""
     pool_hours: dict[PoolId, Instant] = field(default_factory=dict)
@@ -88,6 +91,19 @@ class Ledger:
             if account is not None:
                 yield account
             tenant = self.tenants[tenant.parent_id] if tenant.parent_id else None
+
+    def quote(self, tenant_id: TenantId, at: Instant) -> str:
+        """The price book that holds for a tenant at an instant, as it stands; empty for none."""
+        if not self.price_books:
+            return ""
+        return self.price_list.quote(self._lineage(tenant_id), at)
+
+    def _lineage(self, tenant_id: TenantId) -> Iterator[TenantId]:
+        """A tenant and those that it lies in, narrowest first."""
+        name: TenantId | None = tenant_id
+        while name is not None:
+            yield name
+            name = self.tenants[name].parent_id
 
     def is_within(self, tenant_id: TenantId, ancestor: TenantId) -> bool:
         """Whether a tenant is another one, or lies inside it."""

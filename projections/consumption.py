@@ -17,7 +17,7 @@ from domain.facts.fact import OfNode, OfReservation
 from domain.ids import PoolId, ReservationId, TenantId
 from domain.pricing import FORGONE, SkuMeter
 from domain.record import Recorded
-from domain.timespan import Instant
+from domain.timespan import FAR_FUTURE, Instant
 from domain.units import Piece
 from projections.forgone import Forgone, Gone, notice
 from projections.holdings import Held
@@ -51,6 +51,8 @@ class Line(NamedTuple):
     gpu_microseconds: int
     notice_seconds: int = 0
     """How long before its start it was booked; of forgone time, how long before it was let go."""
+    quote: str = ""
+    """The price book that it was booked under, as it stood; empty for the one in force."""
 
 
 @dataclass(slots=True)
@@ -66,11 +68,18 @@ class Booking:
     model: str
     notice_seconds: int = 0
     """How long before its start it was booked."""
+    quote: str = ""
+    quoted_until: Instant = FAR_FUTURE
+    """The end of the window that was booked: the quote is for no longer."""
     is_observed: bool = False
     """Whether anybody ever looked whether its units were occupied."""
     promised: int = 0
     delivered: int = 0
     short: int = 0
+
+    def quote_at(self, start_ms: int) -> str:
+        """The quote of what begins at an instant."""
+        return self.quote if start_ms * 1000 < self.quoted_until else ""
 
 
 class Consumption(Usage):
@@ -113,6 +122,7 @@ class Consumption(Usage):
                 model,
                 amount,
                 self.bookings[held].notice_seconds,
+                self.bookings[held].quote_at(start),
             )
             for (pool, start, who, meter, held, model), amount in self.billed.hours.items()
         ]
@@ -126,7 +136,17 @@ class Consumption(Usage):
         for gone in self._forgone.up_to(until):
             meter.add(self._account_of(gone), gone.start // 1000, gone.end // 1000, gone.milli)
         return [
-            Line(PoolId(pool), start, TenantId(who), kind, ReservationId(held), model, amount, gave)
+            Line(
+                PoolId(pool),
+                start,
+                TenantId(who),
+                kind,
+                ReservationId(held),
+                model,
+                amount,
+                gave,
+                self.bookings[held].quote_at(start),
+            )
             for (pool, start, who, kind, held, model, gave), amount in meter.hours.items()
         ]
 
@@ -196,6 +216,8 @@ class Consumption(Usage):
             fact.milli,
             model,
             notice(recorded.recorded_at, fact.start),
+            fact.quote,
+            fact.end,
         )
 
     def _promise_later(self, recorded: Recorded, fact: OfReservation, booking: Booking) -> None:

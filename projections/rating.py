@@ -4,8 +4,7 @@ Amounts of GPU time are integers of GPU-microseconds, quantities are GPU-hours r
 `QUANTITY_PLACES`, costs are price x quantity, exact. Rounding to coins comes later (`charges`).
 """
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -16,16 +15,13 @@ from domain.pricing import (
     CREDITS,
     EXACT,
     FORGONE,
-    PriceVersion,
-    Rate,
     SkuMeter,
     UnusedSplit,
-    contracted,
-    in_force,
 )
 from domain.timespan import Instant
 from projections.consumption import Line
 from projections.meter import HOUR_MS
+from projections.tariffs import Priced, Tariffs
 from projections.terms import Terms
 
 RATING_VERSION = "1"
@@ -37,125 +33,6 @@ OUTSIDE = FORGONE | {SkuMeter.SHORTAGE, SkuMeter.OVERRUN, SkuMeter.LENT}
 """Meters outside the sum of states: without a price of their own they make no charge."""
 
 _STEP = Decimal(1).scaleb(-QUANTITY_PLACES)
-
-
-@dataclass(frozen=True, slots=True)
-class Priced:
-    """A rate of one version of a book, ready to multiply by."""
-
-    book_id: str
-    version: int
-    currency: str
-    meter: SkuMeter
-    model: str
-    list_price: Decimal
-    contracted_price: Decimal
-    unused_split: UnusedSplit
-    start: Instant
-    end: Instant
-    sku_id: str
-    """What is sold: it outlives versions of prices."""
-    sku_price_id: str
-    """What is sold, at one version's price."""
-
-
-class Tariffs:
-    """All prices in force at one position of the log."""
-
-    def __init__(self, terms: Terms) -> None:
-        """Of the books as far as they were published."""
-        self._terms = terms
-        self._of_tenant: dict[TenantId, list[PriceVersion]] = {}
-        self._others: list[PriceVersion] = []
-        for versions in terms.books.values():
-            for version in in_force(versions):
-                for tenant_id in version.tenant_ids:
-                    self._of_tenant.setdefault(tenant_id, []).append(version)
-                if not version.tenant_ids:
-                    self._others.append(version)
-        self._notices = sorted(
-            {0}
-            | {
-                rate.notice_seconds
-                for versions in (*self._of_tenant.values(), self._others)
-                for version in versions
-                for rate in version.rates
-            }
-        )
-        self._found: dict[tuple[TenantId, SkuMeter, str, int], list[Priced]] = {}
-
-    def cuts(self) -> set[Instant]:
-        """Instants inside an hour at which a price changes."""
-        edges = {
-            edge
-            for versions in (*self._of_tenant.values(), self._others)
-            for version in versions
-            for edge in (version.start, version.end)
-        }
-        return {edge for edge in edges if edge // 1000 % HOUR_MS}
-
-    def price(
-        self,
-        tenant_id: TenantId,
-        meter: SkuMeter,
-        model: str,
-        at: Instant,
-        *,
-        notice_seconds: int = 0,
-    ) -> Priced | None:
-        """The price for a tenant at an instant; None where nothing is charged.
-
-        A book that names the tenant, or the nearest of those that it lies in, comes first. A
-        book that holds for it and has no such rate makes it free.
-        """
-        notice = self._notices[bisect_right(self._notices, notice_seconds) - 1]
-        key = (tenant_id, meter, model, notice)
-        spans = self._found.get(key)
-        if spans is None:
-            spans = self._found[key] = list(self._spans(*key))
-        for priced in spans:
-            if priced.start <= at < priced.end:
-                return priced
-        return None
-
-    def _spans(
-        self, tenant_id: TenantId, meter: SkuMeter, model: str, notice_seconds: int
-    ) -> Iterator[Priced]:
-        for versions in self._nearest_first(tenant_id):
-            for version in versions:
-                rate = version.rate_of(meter, model, notice_seconds)
-                if rate is not None:
-                    yield _priced(version, rate, model)
-                else:
-                    free = Rate(meter, "0")
-                    yield _priced(version, free, model)
-
-    def _nearest_first(self, tenant_id: TenantId) -> Iterator[Sequence[PriceVersion]]:
-        name: TenantId | None = tenant_id
-        while name is not None:
-            yield self._of_tenant.get(name, ())
-            life = self._terms.tenants.get(name)
-            name = life.parent_id if life else None
-        yield self._others
-
-
-def _priced(version: PriceVersion, rate: Rate, model: str) -> Priced:
-    notice = f"/notice-{rate.notice_seconds}s" if rate.notice_seconds else ""
-    sku_id = f"gpu/{model or 'any'}/{rate.meter.value}{notice}"
-    return Priced(
-        version.book_id,
-        version.version,
-        version.currency,
-        rate.meter,
-        model,
-        Decimal(rate.list_price),
-        contracted(rate),
-        version.unused_split,
-        version.start,
-        version.end,
-        sku_id,
-        f"{version.book_id}:{version.version}/{sku_id}",
-    )
 
 
 class ChargeKey(NamedTuple):
@@ -262,9 +139,7 @@ def rate(lines: Iterable[Line], terms: Terms) -> dict[ChargeKey, Charge]:
         if not line.gpu_microseconds:
             continue
         at = Instant(line.start_ms * 1000)
-        price = tariffs.price(
-            line.tenant_id, line.meter, line.model, at, notice_seconds=line.notice_seconds
-        )
+        price = tariffs.of(line)
         if price is None or (line.meter in OUTSIDE and not price.list_price):
             continue
         account_id = accounts[line.tenant_id]

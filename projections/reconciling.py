@@ -16,7 +16,8 @@ from projections.consumption import POSSESSED, Line
 from projections.focus import COLUMNS, Row, focus_rows, instant
 from projections.folding import Ratings
 from projections.invoicing import Invoice, invoices
-from projections.rating import OUTSIDE, ChargeKey, Tariffs
+from projections.rating import OUTSIDE, ChargeKey
+from projections.tariffs import Tariffs
 from projections.usage import CapacityRow, UsageRow
 
 DIFFERENCES_MAX = 50
@@ -118,7 +119,7 @@ def books(
         key = (line.pool_id, at - at % hour_us, line.meter.value)
         delivered[key] -= line.gpu_microseconds
         verdict.gpu_microseconds += line.gpu_microseconds
-        if tariffs.price(line.tenant_id, line.meter, line.model, Instant(at)) is None:
+        if tariffs.of(line) is None:
             verdict.differs(
                 f"{line.pool_id} {instant(at)}: no price book holds for {line.tenant_id};"
                 f" {line.gpu_microseconds} GPU-microseconds are not charged"

@@ -24,6 +24,7 @@ from domain.periods import Period, ProviderSpan
 from domain.policy import PoolPolicy
 from domain.pricing import PriceVersion
 from domain.quota import Account, Grant
+from domain.quoting import price_list
 from domain.reservation import Holding, Renewal, Reservation
 from domain.sizes import ReservationClass, Shape, Size
 from domain.states import AWAY, OVER, RUNNING, UPCOMING, NodeState, ReservationState
@@ -289,6 +290,7 @@ def _restore_billing(ledger: Ledger, values: dict[str, Any]) -> None:
     for version in map(from_plain(PriceVersion), values["price_books"]):
         book = ledger.price_books.get(version.book_id, ())
         ledger.price_books[version.book_id] = (*book, version)
+    ledger.price_list = price_list(ledger.price_books)
     for entry in values["periods"]:
         period = from_plain(Period)(entry | {"row_root": bytes.fromhex(entry["row_root"])})
         periods = ledger.periods.get(period.tenant_id, ())

@@ -45,11 +45,19 @@ TERMS = (
 class BilledWorld(World):
     """A world with a price book, hardware that is told by hand, and charges."""
 
-    def __init__(self, nodes: int = 2, rates: tuple[Rate, ...] = RATES, **book: Any) -> None:
+    def __init__(
+        self,
+        nodes: int = 2,
+        rates: tuple[Rate, ...] = RATES,
+        *,
+        start_book: bool = True,
+        **book: Any,
+    ) -> None:
         super().__init__(nodes, ack_grace_seconds=60)
         self.reports = 0
         self.read: list[Recorded] = []
-        self.accept(c.PublishPriceBook("standard", "EUR", b.at(-9000), rates, **book))
+        if start_book:
+            self.accept(c.PublishPriceBook("standard", "EUR", b.at(-9000), rates, **book))
 
     def stamp(self) -> ReportStamp:
         self.reports += 1

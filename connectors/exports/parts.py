@@ -46,6 +46,7 @@ USAGE = pa.schema(
         ("model", pa.string()),
         ("gpu_microseconds", pa.int64()),
         ("notice_seconds", pa.int64()),
+        ("quote", pa.string()),
     ]
 )
 """Lines of usage as they are rated: hours, cut where prices and periods begin."""
@@ -260,7 +261,7 @@ def read_usage(files: Iterable[Path]) -> Iterator[Line]:
     """Lines of usage, back from Parquet."""
     for file in files:
         for batch in pq.ParquetFile(file).iter_batches(ROWS_AT_ONCE):
-            for pool, start, tenant, meter, held, model, amount, notice in zip(
+            for pool, start, tenant, meter, held, model, amount, notice, quote in zip(
                 *(column.to_pylist() for column in batch.columns), strict=True
             ):
                 yield Line(
@@ -272,6 +273,7 @@ def read_usage(files: Iterable[Path]) -> Iterator[Line]:
                     model,
                     amount,
                     notice,
+                    quote,
                 )
 
 

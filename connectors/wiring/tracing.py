@@ -41,9 +41,10 @@ from projections.catalogue import all_projections
 from projections.charges import by_account, originals
 from projections.consumption import Consumption
 from projections.projection import Projection, state_hash
-from projections.rating import OUTSIDE, Tariffs, rate
+from projections.rating import OUTSIDE, rate
 from projections.reconciling import Verdict, books
 from projections.table import Table
+from projections.tariffs import Tariffs
 from projections.usage import CapacityRow, Usage, UsageRow
 from schemas.image import IMAGE_FORMAT, hash_of, image_of
 from schemas.registry import registry

@@ -122,11 +122,12 @@ def _book(t: Transcript, request: Request, segments: tuple[Segment, ...]) -> Non
         segments,
         command.tags,
     )
+    quote = t.ledger.quote(command.tenant_id, request.span.start)
     if command.hold_seconds is None:
-        t.write(ReservationConfirmed(*asked))
+        t.write(ReservationConfirmed(*asked, quote))
     else:
         until = min(t.second + seconds(command.hold_seconds), request.span.end)
-        t.write(ReservationHeld(*asked, until=Instant(until)))
+        t.write(ReservationHeld(*asked, until=Instant(until), quote=quote))
     _add_on(t, request, reservation_id)
 
 

@@ -110,6 +110,7 @@ def _admit(t: Transcript, admission: PlannedMove) -> str | None:
             waiting.end,
             admission.segments,
             waiting.tags,
+            t.ledger.quote(waiting.tenant_id, waiting.start),
         )
     )
     return None

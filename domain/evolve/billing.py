@@ -5,6 +5,7 @@ from domain.ledger import Ledger
 from domain.periods import Period, PeriodState, ProviderSpan
 from domain.pool_hours import HOUR
 from domain.pricing import PriceVersion
+from domain.quoting import price_list
 from domain.timespan import Instant
 
 
@@ -23,6 +24,7 @@ def price_book_published(ledger: Ledger, fact: billing.PriceBookPublished, at: I
     )
     versions = ledger.price_books.get(fact.book_id, ())
     ledger.undo.put(ledger.price_books, fact.book_id, (*versions, version))
+    ledger.undo.set(ledger, "price_list", price_list(ledger.price_books))
 
 
 def period_closing(ledger: Ledger, fact: billing.PeriodClosing, at: Instant) -> None:

@@ -26,6 +26,7 @@ class ReservationHeld(OfReservation):
     segments: tuple[Segment, ...]
     tags: Mapping[str, str]
     until: Instant
+    quote: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class ReservationConfirmed(OfReservation):
     end: Instant
     segments: tuple[Segment, ...]
     tags: Mapping[str, str]
+    quote: str = ""
 
 
 @dataclass(frozen=True, slots=True)
