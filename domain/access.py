@@ -103,6 +103,7 @@ READ_VERBS: Mapping[str, Verb] = {
     "projections": Verb(frozenset({Role.OPERATOR, Role.AUDITOR, Role.SERVICE})),
     "explain": Verb(frozenset({Role.TENANT, Role.OPERATOR, Role.AUDITOR}), own=True),
     "what_if": Verb(frozenset({Role.OPERATOR, Role.AUDITOR})),
+    "queue": Verb(frozenset({Role.TENANT, Role.OPERATOR, Role.AUDITOR}), own=True),
     "plans": Verb(frozenset({Role.OPERATOR, Role.AUDITOR})),
 }
 

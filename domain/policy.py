@@ -65,4 +65,6 @@ class PoolPolicy:
     breaker_seconds: int = 600
     orchestrators: tuple[str, ...] = ("kubernetes", "slurm", "none")
     """What environments the pool's connector can set up; none of them when empty."""
+    fairness_half_life_seconds: int = 0
+    """Who waits is served by dominant share, usage counting half after so long; 0: by arrival."""
     required_tags: tuple[str, ...] = ()

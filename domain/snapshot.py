@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from domain.fairness import queue_of
 from domain.fleet_state import Pool
 from domain.ids import NodeId, PoolId, ReservationId, TenantId
 from domain.ledger import Ledger
@@ -82,7 +83,7 @@ def problem_of(ledger: Ledger, pool_id: PoolId, from_seq: int, now: Instant) -> 
     they are.
     """
     pool = ledger.pools[pool_id]
-    waiting = _waiting(ledger, pool)
+    waiting = _waiting(ledger, pool, now)
     movable: list[PlanAsk] = []
     fixed: list[PlanHold] = []
     for reservation in sorted(ledger.reservations.values(), key=lambda r: r.id):
@@ -113,15 +114,11 @@ def problem_of(ledger: Ledger, pool_id: PoolId, from_seq: int, now: Instant) -> 
     return PlanProblem(pool_id, from_seq, gap, nodes, tuple(fixed), tuple(movable), waiting)
 
 
-def _waiting(ledger: Ledger, pool: Pool) -> tuple[PlanAsk, ...]:
+def _waiting(ledger: Ledger, pool: Pool, now: Instant) -> tuple[PlanAsk, ...]:
     """Who waits in a pool, by id, each with its place in the queue."""
-    queue = sorted(
-        (ledger.reservations[name] for name in pool.queued),
-        key=lambda r: (r.waits_since or 0, r.id),
-    )
-    places = {reservation.id: place for place, reservation in enumerate(queue)}
-    asks = (_ask(ledger, ledger.reservations[name]) for name in sorted(places))
-    return tuple(replace(ask, place=places[ask.id]) for ask in asks)
+    queue = queue_of(ledger, pool, now)
+    asks = (replace(_ask(ledger, each.reservation), place=each.place) for each in queue)
+    return tuple(sorted(asks, key=lambda ask: ask.id))
 
 
 def _ask(ledger: Ledger, reservation: Reservation) -> PlanAsk:

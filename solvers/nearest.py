@@ -23,18 +23,19 @@ class Nearest:
 def nearest(t: Transcript, want: Want) -> tuple[Nearest, ...]:
     """The yes of each kind that is nearest, where there is one; each was tried."""
     found: list[Nearest] = []
-    for search in (_later, _fewer, _other_model, _other_topology, _other_class):
+    for search in (later, _fewer, _other_model, _other_topology, _other_class):
         changed = search(t, want)
         if changed is not None:
             found.append(Nearest(search.__name__.removeprefix("_").replace("_", "-"), changed))
     return tuple(found)
 
 
-def _is_yes(t: Transcript, want: Want) -> bool:
+def is_yes(t: Transcript, want: Want) -> bool:
+    """Whether quota and units allow it."""
     return shortfall(t, want) is None and fits(t, want)
 
 
-def _later(t: Transcript, want: Want) -> Want | None:
+def later(t: Transcript, want: Want) -> Want | None:
     """The first end of something held, or of a quota's shortage, from which it fits."""
     nodes = (t.ledger.nodes[node_id] for node_id in want.pool.nodes)
     ends = {
@@ -49,7 +50,7 @@ def _later(t: Transcript, want: Want) -> Want | None:
     length = want.span.microseconds
     for start in sorted(ends)[:STARTS_TRIED_MAX]:
         later = replace(want, span=Timespan(Instant(start), Instant(start + length)))
-        if _is_yes(t, later):
+        if is_yes(t, later):
             return later
     return None
 
@@ -68,7 +69,7 @@ def _largest(t: Transcript, want: Want, most: int, sized: Callable[[int], Size])
     low, high = 0, most
     while high - low > 1:
         middle = (low + high) // 2
-        if _is_yes(t, replace(want, size=sized(middle))):
+        if is_yes(t, replace(want, size=sized(middle))):
             low = middle
         else:
             high = middle
@@ -81,7 +82,7 @@ def _other_model(t: Transcript, want: Want) -> Want | None:
         return None
     for model in sorted({model for model, _ in want.pool.kinds} - set(want.shape.models)):
         changed = replace(want, shape=replace(want.shape, models=(model,)))
-        if _is_yes(t, changed):
+        if is_yes(t, changed):
             return changed
     return None
 
@@ -93,7 +94,7 @@ def _other_topology(t: Transcript, want: Want) -> Want | None:
         return None
     for wider in (*_wider(t, want, level), None):
         changed = replace(want, shape=replace(want.shape, same_level=wider))
-        if _is_yes(t, changed):
+        if is_yes(t, changed):
             return changed
     return None
 
@@ -112,4 +113,4 @@ def _other_class(t: Transcript, want: Want) -> Want | None:
     if want.klass is not ReservationClass.GUARANTEED or not want.pool.policy.borrowing:
         return None
     changed = replace(want, klass=ReservationClass.BORROWED)
-    return changed if shortfall(t, want) is not None and _is_yes(t, changed) else None
+    return changed if shortfall(t, want) is not None and is_yes(t, changed) else None

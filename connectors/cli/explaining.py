@@ -28,6 +28,33 @@ Length = Annotated[str, typer.Option("--for", help="how much of time is shown: 9
 NODES_SHOWN = 40
 
 
+@plan_verb("queue")
+def queue(pool: Pool = "main") -> None:
+    """Who waits in a pool: the position of each in its class, why, and when it could start."""
+    with refusals_told():
+        content = api().get("/v1/queue", pool_id=pool)
+    rows = [
+        {
+            **row,
+            "gpus": f"{row['milli'] / MILLI_PER_GPU:g}",
+            "share": f"{row['share']['dominant_ppm'] / 10_000:.2f} % of {row['share']['dominant']}"
+            if row["share"]
+            else "",
+        }
+        for row in content["waiting"]
+    ]
+    columns = (
+        "position",
+        "class",
+        "reservation_id",
+        "tenant_id",
+        "gpus",
+        "share",
+        "start_estimate",
+    )
+    tell(content, rows, columns, f"Queue of {pool}, by {content['order']}")
+
+
 @plan_verb("show")
 def show(
     pool: Pool = "main", start: From = "now", length: Length = "24h", svg: Picture = None

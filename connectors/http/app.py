@@ -19,6 +19,7 @@ from connectors.http import (
     pages,
     planning,
     proofs,
+    queueing,
     reads,
     virtual_time,
 )
@@ -82,6 +83,7 @@ def create_app(
     headroom.add(app, copies)
     feed.add(app, read_models, denials)
     planning.add(app, read_models, registry, copies, denials)
+    queueing.add(app, copies)
     directory.add(app, subjects)
     pages.add(app, read_models, tokens)
     metrics.add(app, read_models)

@@ -1,6 +1,6 @@
 """What the faces offer, for the reference pages: routes, reads, statuses, limits."""
 
-from connectors.http import feed, headroom, history, planning, proofs, reads
+from connectors.http import feed, headroom, history, planning, proofs, queueing, reads
 from connectors.http.commanding import BATCH_COMMANDS_MAX
 from connectors.http.guard import BODY_BYTES_MAX
 from connectors.http.problems import STATUS
@@ -10,6 +10,7 @@ from connectors.http.virtual_time import ADVANCE, HEADER
 READS = {
     **reads.READS,
     **planning.PLANS,
+    **queueing.QUEUES,
     **proofs.PROOFS,
     **history.HISTORY,
     **headroom.HEADROOM,
@@ -18,6 +19,7 @@ READS = {
 TOLD = {
     **reads.TOLD,
     **planning.TOLD,
+    **queueing.TOLD,
     **proofs.TOLD,
     **history.TOLD,
     **headroom.TOLD,

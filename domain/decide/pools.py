@@ -73,6 +73,7 @@ def _policy(policy: PoolPolicy) -> Refusal | None:
         "runtime_seconds_min": (0, 30 * DAY_SECONDS),
         "breaker_percent": (1, 100),
         "breaker_seconds": (1, DAY_SECONDS),
+        "fairness_half_life_seconds": (0, 30 * DAY_SECONDS),
         "disruption_ratio_max": (0, 1_000_000),
     }
     for field, (least, most) in ranges.items():

@@ -97,6 +97,7 @@ def test_every_read_is_for_its_roles_only(running: Running, who: str) -> None:
         "projections": "/v1/projections",
         "whoami": "/v1/whoami",
         "plans": "/v1/plan?pool_id=main",
+        "queue": "/v1/queue?pool_id=main",
         "what_if": "/v1/plan/what-if?pool_id=main&quota=team-a=1",
     }
     with running.http(who) as client:
