@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import structlog
 
 from connectors.embedded.server import EmbeddedPostgres, PostgresRefused
 from connectors.kafka import topics
@@ -22,6 +23,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--simulation-seeds", type=int, default=40, help="how many seeds the simulation runs"
     )
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_before() -> Iterator[None]:
+    """A verb that was run in this process leaves its way of logging, to a stream that is closed, behind."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
 
 
 @pytest.fixture(scope="session")
